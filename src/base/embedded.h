@@ -1,0 +1,18 @@
+// Data files compiled into the binary: machines/*.toml and patterns/*.toml. Each can be overridden
+// at run time by a directory of the same shape; see site/machine.h and evidence/grammar.h.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace ezpz::embedded {
+
+struct File {
+  std::string_view name;  // "perlmutter.toml"
+  std::string_view text;
+};
+
+std::span<const File> machines();
+std::span<const File> patterns();
+
+}  // namespace ezpz::embedded

@@ -1,0 +1,79 @@
+// The words of the product as types: what an attempt's end is called, and one piece of evidence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ezpz {
+
+// How an attempt ended, or what a fact speaks for.
+enum class Kind {
+  success,
+  walltime,
+  cancelled,
+  preempted,
+  node_failure,
+  gpu_fault,
+  fabric_fault,
+  filesystem_fault,
+  oom,
+  app_error,
+  env_fault,
+  launcher_fault,
+  port_in_use,
+  collective_timeout,
+  hang,
+  unknown,
+};
+std::string_view to_string(Kind);
+bool parse(std::string_view word, Kind* out);
+
+// cause: may convict. cascade: a victim of teardown. context: worth showing, blames nobody.
+enum class Role { cause, cascade, context };
+std::string_view to_string(Role);
+bool parse(std::string_view word, Role* out);
+
+// What happened, in the terms attribution reasons with.
+enum class Event {
+  message,    // an error text of kind `kind`; the default
+  death,      // processes ended: `signal` or `code` says how
+  node_lost,  // the launcher or scheduler says the node itself is gone
+  teardown,   // a mark: from here on processes die because somebody is ending them
+  limit,      // the scheduler ended the job or step for a stated reason (kind says which)
+  placement,  // `ranks` run on `host`
+  launcher,   // the launcher could not start what it was asked to start
+};
+std::string_view to_string(Event);
+bool parse(std::string_view word, Event* out);
+
+// Where a fact came from; scheduler facts outrank text.
+enum class Source { output, scheduler, agent, probe, self };
+std::string_view to_string(Source);
+bool parse(std::string_view word, Source* out);
+
+struct Fact {
+  double time_s = 0;  // wall clock, seconds since the epoch; 0 when replayed from a bare log
+  Source source = Source::output;
+  int64_t line = 0;    // 1-based line of the attempt's log; 0 when not from the log
+  int64_t offset = 0;  // byte offset of that line's start
+  std::string text;    // the line or message, escapes and label stripped, at most 400 bytes
+  std::string pattern;  // id of the grammar entry: "srun.task_death"
+  Kind kind = Kind::unknown;
+  Role role = Role::context;
+  Event event = Event::message;
+  std::string host;        // as printed; empty when the message names none
+  std::string label;       // host a line label ("<fqdn> <rank>: ") named; empty without a label
+  std::vector<int> ranks;  // expanded, ascending; empty when the message names none
+  std::string ip;
+  int signal = 0;      // of a death by signal
+  int code = -1;       // of a death by exit code; -1 unknown
+  std::string reason;  // free capture: the time-limit word, the missing path, ...
+  std::string step_id;  // launcher's step: "57520568.0"
+};
+
+// "sim3 ranks 2-3", "sim3", "ranks 2-3", or "" when neither is known.
+std::string who(const Fact&);
+
+}  // namespace ezpz
