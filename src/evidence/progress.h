@@ -1,0 +1,17 @@
+// How far an attempt came: the first and last step it printed and its last checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ezpz::evidence {
+
+struct Progress {
+  std::optional<int64_t> first_step;
+  std::optional<int64_t> last_step;
+  std::optional<int64_t> last_checkpoint;  // step of the last "saved checkpoint" line
+  std::optional<int64_t> resumed_from;     // step a "resumed from" line named
+  int64_t steps_seen = 0;                  // lines, not distinct steps
+};
+
+}  // namespace ezpz::evidence

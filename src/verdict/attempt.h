@@ -1,0 +1,47 @@
+// What one attempt left behind: everything a verdict may rest on. Built by failover/ while the job
+// runs and by postmortem from a log and the journal; the verdict cannot tell the two apart.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/exit.h"
+#include "base/fact.h"
+#include "evidence/progress.h"
+
+namespace ezpz::verdict {
+
+// Who ended the attempt.
+enum class Ending {
+  exited,     // the launcher ended by itself
+  watchdog,   // no output for too long: we ended it
+  user_stop,  // SIGINT, SIGTERM or SIGHUP to ezpz: we ended it
+};
+std::string_view to_string(Ending);
+
+// What the scheduler said at the end; each part may be unknown, and unknown is not "healthy".
+struct SchedulerView {
+  std::optional<double> end_time_s;      // the job's end, wall clock
+  std::optional<std::string> job_state;  // "RUNNING", "COMPLETING", "TIMEOUT", "CANCELLED", ...
+  std::map<std::string, std::string> node_states;  // host key -> "IDLE", "DOWN*", "DRAINING", ...
+  std::vector<std::string> trouble;                // queries that failed, one line each
+};
+
+struct AttemptRecord {
+  int attempt = 1;  // 1-based
+  std::vector<std::string> active;          // host keys (base/node.h), in rank order of hosts
+  std::map<int, std::string> host_of_rank;  // as the launcher really placed them, else as planned
+  std::vector<std::string> retired_earlier;  // host keys
+  std::vector<Fact> facts;                   // in the order they became known; hosts as printed
+  Exit exit;
+  Ending ending = Ending::exited;
+  evidence::Progress progress;
+  SchedulerView scheduler;
+  double started_s = 0;  // wall clock
+  double ended_s = 0;
+  bool user_asked_stop_by_signal = false;  // SIGUSR1/SIGUSR2 came: the end of the job is near
+};
+
+}  // namespace ezpz::verdict

@@ -1,0 +1,45 @@
+// From an attempt's record to what ended it and who is to blame. Pure: the loop, postmortem and the
+// planner call the same function.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/fact.h"
+#include "verdict/attempt.h"
+
+namespace ezpz::verdict {
+
+// What a retirement rests on.
+enum class Provenance { scraped, agent, probed, scheduler, unkillable, blind };
+std::string_view to_string(Provenance);
+
+struct Culprit {
+  std::string host;  // host key
+  Provenance provenance = Provenance::scraped;
+  std::vector<int> ranks;  // that died there first, when known: the seat
+  size_t fact = 0;         // index into AttemptRecord::facts of the evidence shown to people
+};
+
+struct SetAside {
+  size_t fact = 0;
+  std::string reason;  // "after the step was cancelled", "same failure on 4 hosts"
+};
+
+struct Verdict {
+  Kind kind = Kind::unknown;
+  std::vector<Culprit> culprits;  // only ever active hosts; empty when nobody is convicted
+  double confidence = 0;          // 0..1
+  std::string summary;            // one sentence for a tired person
+  std::string remedy;             // for env_fault, filesystem_fault and kin: what to try; may be empty
+  std::vector<size_t> used;       // facts the verdict rests on
+  std::vector<SetAside> set_aside;
+  bool retired_host_named = false;  // evidence named a host retired earlier: a bug signal
+};
+
+// node_key maps a printed host name to its key (base/node.h); names it cannot map stay as printed.
+using NodeKey = std::function<std::string(std::string_view)>;
+Verdict attribute(const AttemptRecord&, const NodeKey& node_key);
+
+}  // namespace ezpz::verdict
