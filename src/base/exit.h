@@ -6,8 +6,8 @@
 namespace ezpz {
 
 struct Exit {
-  int code = -1;    // exit code; -1 when it died from a signal
-  int signal = 0;   // signal; 0 when it exited
+  int code = -1;   // exit code; -1 when it died from a signal
+  int signal = 0;  // signal; 0 when it exited
   bool core = false;
 
   // Decodes a status of waitpid(2). 128+N is never invented here: a core dump would hide in it.

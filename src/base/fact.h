@@ -56,9 +56,9 @@ bool parse(std::string_view word, Source* out);
 struct Fact {
   double time_s = 0;  // wall clock, seconds since the epoch; 0 when replayed from a bare log
   Source source = Source::output;
-  int64_t line = 0;    // 1-based line of the attempt's log; 0 when not from the log
-  int64_t offset = 0;  // byte offset of that line's start
-  std::string text;    // the line or message, escapes and label stripped, at most 400 bytes
+  int64_t line = 0;     // 1-based line of the attempt's log; 0 when not from the log
+  int64_t offset = 0;   // byte offset of that line's start
+  std::string text;     // the line or message, escapes and label stripped, at most 400 bytes
   std::string pattern;  // id of the grammar entry: "srun.task_death"
   Kind kind = Kind::unknown;
   Role role = Role::context;
@@ -67,9 +67,9 @@ struct Fact {
   std::string label;       // host a line label ("<fqdn> <rank>: ") named; empty without a label
   std::vector<int> ranks;  // expanded, ascending; empty when the message names none
   std::string ip;
-  int signal = 0;      // of a death by signal
-  int code = -1;       // of a death by exit code; -1 unknown
-  std::string reason;  // free capture: the time-limit word, the missing path, ...
+  int signal = 0;       // of a death by signal
+  int code = -1;        // of a death by exit code; -1 unknown
+  std::string reason;   // free capture: the time-limit word, the missing path, ...
   std::string step_id;  // launcher's step: "57520568.0"
 };
 

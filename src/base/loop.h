@@ -35,7 +35,7 @@ class Loop {
   TimerId after(double seconds, Callback on_due);
   void cancel(TimerId);
 
-  // Called once when the child has been reaped. Children without a callback are reaped unseen.
+  // Called once when the child has been reaped. Other children are left to whoever waits for them.
   void on_child(pid_t, ChildCallback);
   void forget_child(pid_t);
   void on_signal(int signal, Callback);

@@ -21,9 +21,9 @@ using Argv = std::vector<std::string>;
 using EnvChanges = std::map<std::string, std::optional<std::string>>;
 
 struct SpawnSpec {
-  Argv argv;         // argv[0] is looked up in PATH when it has no slash
+  Argv argv;  // argv[0] is looked up in PATH when it has no slash
   EnvChanges env;
-  std::string cwd;   // empty: inherit
+  std::string cwd;     // empty: inherit
   int stdout_fd = -1;  // -1: inherit. stdin is always /dev/null
   int stderr_fd = -1;
   bool new_session = false;  // setsid: out of reach of the terminal's Ctrl-C and hang-up
@@ -44,8 +44,8 @@ struct HelperResult {
   bool started = false;
   bool timed_out = false;
   Exit exit;
-  std::string out;    // at most 16 MiB, the rest is read and dropped
-  std::string err;    // at most 64 KiB
+  std::string out;      // at most 16 MiB, the rest is read and dropped
+  std::string err;      // at most 64 KiB
   std::string trouble;  // one line for the record when !usable()
   [[nodiscard]] bool usable() const { return started && !timed_out && exit.clean(); }
 };

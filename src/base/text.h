@@ -27,7 +27,8 @@ std::string shell_join(const std::vector<std::string>& argv);
 std::string printable(std::string_view, size_t max_bytes = 400);
 
 // The candidate a mistyped word most likely meant, when one is close enough to say so.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
 
 // "0-3,6" from {0,1,2,3,6}
 std::string ranges(const std::vector<int>& ascending);

@@ -30,9 +30,9 @@ struct SchedulerView {
 };
 
 struct AttemptRecord {
-  int attempt = 1;  // 1-based
-  std::vector<std::string> active;          // host keys (base/node.h), in rank order of hosts
-  std::map<int, std::string> host_of_rank;  // as the launcher really placed them, else as planned
+  int attempt = 1;                           // 1-based
+  std::vector<std::string> active;           // host keys (base/node.h), in rank order of hosts
+  std::map<int, std::string> host_of_rank;   // as the launcher really placed them, else as planned
   std::vector<std::string> retired_earlier;  // host keys
   std::vector<Fact> facts;                   // in the order they became known; hosts as printed
   Exit exit;

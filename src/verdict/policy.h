@@ -25,11 +25,11 @@ struct PastAttempt {
 };
 
 struct Budget {
-  int retries_left = 0;                     // relaunches still allowed (--max-failover-retries)
+  int retries_left = 0;  // relaunches still allowed (--max-failover-retries)
   int spares_left = 0;
-  std::optional<double> time_left_s;        // of the job, from the scheduler; unknown stays unknown
-  double restart_cost_s = 0;                // what a relaunch costs before it makes progress
-  bool relaunch_forbidden = false;          // a user stop, or SIGUSR1/2 with too little time left
+  std::optional<double> time_left_s;  // of the job, from the scheduler; unknown stays unknown
+  double restart_cost_s = 0;          // what a relaunch costs before it makes progress
+  bool relaunch_forbidden = false;    // a user stop, or SIGUSR1/2 with too little time left
   Blind blind = Blind::last_resort;
   bool can_probe = true;
 };
@@ -43,10 +43,10 @@ struct ProbeOutcome {
 
 struct Decision {
   Action action = Action::stop;
-  std::vector<Culprit> swap_out;  // for swap: whom, and on what provenance
-  double backoff_s = 0;           // before the relaunch; 0 when a host was convicted
-  std::string stop_reason;        // for stop: the word after "FAILOVER STOP: "
-  std::string why;                // one sentence, for the journal and the person
+  std::vector<Culprit> swap_out;       // for swap: whom, and on what provenance
+  double backoff_s = 0;                // before the relaunch; 0 when a host was convicted
+  std::string stop_reason;             // for stop: the word after "FAILOVER STOP: "
+  std::string why;                     // one sentence, for the journal and the person
   bool mark_earlier_doubtful = false;  // the seat rule: the earlier retirement may be unjust
   bool new_port = true;
 };

@@ -32,8 +32,8 @@ struct Verdict {
   std::vector<Culprit> culprits;  // only ever active hosts; empty when nobody is convicted
   double confidence = 0;          // 0..1
   std::string summary;            // one sentence for a tired person
-  std::string remedy;             // for env_fault, filesystem_fault and kin: what to try; may be empty
-  std::vector<size_t> used;       // facts the verdict rests on
+  std::string remedy;        // for env_fault, filesystem_fault and kin: what to try; may be empty
+  std::vector<size_t> used;  // facts the verdict rests on
   std::vector<SetAside> set_aside;
   bool retired_host_named = false;  // evidence named a host retired earlier: a bug signal
 };
