@@ -1,0 +1,85 @@
+// From "what to run where" to one process to start. Pure; every launcher has this shape and is one
+// process whose end is the attempt's end.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/node.h"
+#include "base/process.h"
+#include "base/result.h"
+
+namespace ezpz::launch {
+
+struct Request {
+  Argv command;
+  Argv launcher_flags;      // the user's own; ours of the same meaning are then left out
+  std::vector<Node> hosts;  // active, in the order of the hostfile
+  // The job's hosts in the scheduler's order, retired ones included: SLURM numbers ranks in this
+  // order whatever the hostfile says. Empty: unknown, the hostfile's order is assumed.
+  std::vector<Node> allocation;
+  int ranks = 0;
+  int ranks_per_node = 0;      // most ranks on any one node
+  std::string hostfile_path;   // srun reads it anew at each launch
+  std::vector<Node> excluded;  // retired: never to be used, if still in the allocation
+  int gpus_per_node = 0;       // 0: none, or let the launcher decide
+  int cpus_per_rank = 0;       // 0: unknown
+  bool rank_env = true;        // start the command through `ezpz rank`
+  bool kill_on_bad_exit = true;
+  bool overlap = false;        // past a stale step that still holds the hosts
+  bool heterogeneous = false;  // a heterogeneous job: refused
+  std::string self_path;       // absolute path of ezpz, as the nodes see it
+  std::string attempt_id;      // "57520568.1a2b.2": in every rank's environment
+  int attempt = 1;
+  int master_port = 0;
+  EnvChanges user_env;
+  std::string job_id;
+};
+
+// How a signal for the ranks travels.
+enum class SignalRoute {
+  process,  // to the launcher, which passes it on
+  scancel,  // to the step, through SLURM: srun itself would turn SIGTERM into SIGKILL
+};
+
+struct Plan {
+  std::string launcher;  // "srun"
+  Argv argv;
+  EnvChanges env;
+  std::vector<std::string> host_order;      // spellings, in the order ranks fill them
+  std::map<int, std::string> host_of_rank;  // spellings; empty when user flags decide placement
+  std::string master_addr;                  // host of rank 0
+  int master_port = 0;
+  SignalRoute signals = SignalRoute::process;
+};
+
+struct Launcher {
+  std::string_view name;
+  Result<Plan> (*plan)(const Request&);
+};
+const std::vector<Launcher>& launchers();
+
+// asked: --launcher's value ("auto" included); suggestion: the machine's, may be empty.
+Result<const Launcher*> choose_launcher(const std::string& asked, bool in_slurm_job,
+                                        const std::string& suggestion);
+
+Result<Plan> plan_srun(const Request&);
+Result<Plan> plan_local(const Request&);
+
+// Sends a signal to the ranks of a step; only for plans with SignalRoute::scancel.
+Argv signal_argv(int signal, const std::string& step_id);
+Argv cancel_argv(const std::string& step_id);
+
+// hosts sorted as SLURM will number ranks over them: by position in the allocation; hosts that are
+// not in it (or all, when it is empty) keep their order behind the others.
+std::vector<Node> slurm_node_order(const std::vector<Node>& hosts,
+                                   const std::vector<Node>& allocation);
+
+// What --dry-run prints: the exact command and the environment changes, secrets masked.
+std::string render(const Plan&);
+bool looks_secret(std::string_view variable_name);
+
+}  // namespace ezpz::launch

@@ -1,0 +1,80 @@
+// Which scheduler runs this job and what it knows: the one interface for the loop, `launch` and
+// `info`. Environment first, questions second; each question is bounded and may fail.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/process.h"
+#include "base/result.h"
+#include "site/environment.h"
+#include "site/slurm.h"
+
+namespace ezpz::site {
+
+enum class SchedulerKind { none, slurm, pbs };
+std::string_view to_string(SchedulerKind);
+
+// Questions a scheduler can be asked while a job runs: argv builders for start_helper() and readers
+// of the answers. A null entry cannot be asked there.
+struct Scheduler {
+  SchedulerKind kind;
+  Argv (*job_query)(const std::string& job_id);
+  Result<slurm::Job> (*read_job)(std::string_view output);
+  Argv (*nodes_query)(const std::vector<std::string>& hosts);
+  std::map<std::string, std::string> (*read_nodes)(std::string_view output);
+  Argv (*steps_query)(const std::string& job_id);
+  std::vector<slurm::Step> (*read_steps)(std::string_view output);
+};
+const Scheduler& scheduler(SchedulerKind);
+
+// How long one question may take before it counts as unanswered.
+inline constexpr double query_timeout_s = 10;
+
+// May ranks be started on a node in this state? DRAINING and DRAINED are not a fault of an active
+// host, but a draining spare is not taken into use: ask is_draining() for that.
+bool is_usable(std::string_view node_state);
+bool is_draining(std::string_view node_state);
+
+enum class Depth {
+  environment,  // ask only for what the environment leaves open: nothing, inside a normal job
+  everything,   // ask the scheduler too and prefer its answers: `info`, and before a failover run
+};
+
+struct Discovery {
+  SchedulerKind scheduler = SchedulerKind::none;
+  std::string job_id;              // empty: outside any job
+  std::vector<std::string> hosts;  // of the job, scheduler's spelling and order; empty: unknown
+  std::vector<std::string> running_jobs;  // of this user; only asked for with Depth::everything or
+                                          // when no job id is in the environment
+  std::string node_file;                  // the scheduler's own file, where it has one
+  std::optional<double> end_time_s;       // wall clock
+  std::optional<std::string> job_state;
+  std::optional<bool> no_kill;  // does the job outlive a lost node?
+  bool heterogeneous = false;
+  std::string cluster;
+  int cpus_per_node = 0;  // smallest over the job's nodes; 0: unknown
+  int cpus_per_task = 0;  // what the job was submitted with; 0: not given
+  int gpus_per_node = 0;  // 0: none or unknown
+  std::string user;
+  std::map<std::string, std::string> why;  // field name -> one sentence
+  std::vector<std::string> trouble;        // questions that failed, one line each
+
+  [[nodiscard]] bool in_job() const { return !job_id.empty(); }
+  [[nodiscard]] std::optional<double> time_left_s(double now_wall_s) const;
+};
+
+// program_exists answers whether a program is in PATH (find_program(), or a table in tests).
+using ProgramExists = std::function<bool(const std::string&)>;
+Discovery discover(const Environment&, const AskHelper&, const ProgramExists&, Depth);
+
+// The names this host has. The full one comes from `getent hosts`, bounded: the resolver of a
+// static binary is not usable.
+std::string own_hostname();
+std::string own_fqdn(const std::string& hostname, const AskHelper&, std::string* trouble);
+
+}  // namespace ezpz::site

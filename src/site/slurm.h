@@ -1,0 +1,58 @@
+// What SLURM is asked and how its answers read. Pure: argv out, text in. The caller runs them, with
+// a time limit, and lives with a failure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/process.h"
+#include "base/result.h"
+#include "site/environment.h"
+
+namespace ezpz::site::slurm {
+
+// scontrol's view of a job: the truth, also after a node was lost.
+struct Job {
+  std::string id;
+  std::string state;                 // "RUNNING", "COMPLETING", "TIMEOUT", ...
+  std::vector<std::string> hosts;    // in SLURM's node order; shrinks when a node is lost
+  std::optional<double> end_time_s;  // wall clock; nothing when unlimited or unknown
+  std::optional<bool> no_kill;       // nothing where this SLURM does not tell
+  bool heterogeneous = false;
+  std::string user;
+};
+Argv job_query(const std::string& job_id);      // scontrol show job -o ID
+Result<Job> read_job(std::string_view output);  // the first job printed
+
+Argv my_jobs_query(const std::string& user);                     // the user's running jobs
+std::vector<std::string> read_my_jobs(std::string_view output);  // ids, ascending as printed
+
+// A spelling as asked -> state as printed: "IDLE", "ALLOCATED", "DOWN*", "IDLE+DRAIN".
+Argv nodes_query(const std::vector<std::string>& hosts);  // scontrol show node -o LIST
+std::map<std::string, std::string> read_nodes(std::string_view output);
+
+struct Step {
+  std::string id;  // "57520568.0"; "57520568.batch" and ".extern" are left out
+  std::string state;
+  std::vector<std::string> hosts;
+};
+Argv steps_query(const std::string& job_id);
+std::vector<Step> read_steps(std::string_view output);
+
+Argv cluster_query();  // scontrol show config
+std::optional<std::string> read_cluster(std::string_view output);
+
+// "8(x3),4" -> {8,8,8,4}; nothing when malformed or beyond max_hosts entries. The grammar of
+// SLURM_JOB_CPUS_PER_NODE and SLURM_TASKS_PER_NODE.
+std::optional<std::vector<int>> expand_counts(std::string_view text);
+
+// "2026-11-29T16:03:07" in the local time zone; nothing for "Unknown", "N/A", "None".
+std::optional<double> parse_time(std::string_view text);
+
+// GPUs on this node as the job's environment tells; 0 when it does not.
+int gpus_on_node(const Environment&);
+
+}  // namespace ezpz::site::slurm
