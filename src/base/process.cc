@@ -1,5 +1,6 @@
 #include "base/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -68,7 +69,44 @@ bool is_runnable(const std::string& path) {
   _exit(127);
 }
 
+void close_all_but(const std::vector<int>& keep) {
+  // Listed first, closed after: closing while reading the directory would close its descriptor.
+  std::vector<int> open_fds;
+  if (DIR* folder = opendir("/proc/self/fd"); folder != nullptr) {
+    while (const dirent* entry = readdir(folder)) {
+      if (const std::optional<long> fd = parse_int(entry->d_name)) {
+        open_fds.push_back(static_cast<int>(*fd));
+      }
+    }
+    closedir(folder);
+  } else {
+    for (int fd = 3; fd < 1024; ++fd) open_fds.push_back(fd);
+  }
+  for (const int fd : open_fds) {
+    if (fd > 2 && std::find(keep.begin(), keep.end(), fd) == keep.end()) close(fd);
+  }
+}
+
 }  // namespace
+
+Result<pid_t> fork_helper(const char* name, const std::vector<int>& keep,
+                          const std::function<int()>& body) {
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return Error{std::string("cannot start a process: ") + strerrordesc_np(errno), name,
+                 "check the limit on processes (ulimit -u) and memory"};
+  }
+  if (pid > 0) return pid;
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+    signal(number, SIG_IGN);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  prctl(PR_SET_NAME, name);
+  close_all_but(keep);
+  _exit(body());
+}
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return is_runnable(name) ? name : "";

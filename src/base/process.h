@@ -34,6 +34,12 @@ struct SpawnSpec {
 // "no such file" is known here and not guessed from exit code 127).
 Result<pid_t> spawn(const SpawnSpec&);
 
+// Forks a small helper that stays this program: it keeps only descriptors 0-2 and `keep`, ignores
+// the terminal's and the batch system's stop signals (it ends when its pipe closes), runs body and
+// exits with what that returns. Call while the process has one thread.
+Result<pid_t> fork_helper(const char* name, const std::vector<int>& keep,
+                          const std::function<int()>& body);
+
 // Where execvp would find the program; empty when nowhere.
 std::string find_program(const std::string& name);
 // This binary's absolute path (/proc/self/exe).
