@@ -75,7 +75,8 @@ void fault_before_first_step(const Fault& fault, const Identity& me, Receipts& r
 
 void fault_at_step(const Fault& fault, const Identity& me, int64_t step, Receipts& receipts) {
   if (fault.kind == FaultKind::none || fault.kind == FaultKind::exit_before_first_step) return;
-  if (step != fault.at_step || !is_meant(fault, me)) return;
+  const size_t turn = std::min(static_cast<size_t>(std::max(me.attempt, 1)), fault.at_step.size());
+  if (step != fault.at_step[turn - 1] || !is_meant(fault, me)) return;
   receipts.add("fault", std::string("\"kind\":\"") + name_of(fault.kind) +
                             "\",\"step\":" + std::to_string(step));
   act(fault);

@@ -31,7 +31,7 @@ training
   --ignore-term           outlive SIGTERM; otherwise it means: checkpoint, then die of it
   --receipts DIR          each rank records what happened to it in DIR/attempt-A.rank-R
 
-faults; each leaves a receipt before it acts
+faults; each leaves a receipt before it acts. A step may be a list, one for each attempt: 7,6,5
   --exit-at-step S        leave with --exit-code instead of finishing step S
   --exit-code C           (1)
   --segv-at-step S        die of SIGSEGV
@@ -67,14 +67,15 @@ Int parse_number(std::string_view text, std::string_view flag) {
   return value;
 }
 
-std::vector<int> parse_ranks(std::string_view text, std::string_view flag) {
-  std::vector<int> ranks;
-  while (!text.empty()) {
+template <class Int>
+std::vector<Int> parse_list(std::string_view text, std::string_view flag) {
+  std::vector<Int> numbers;
+  for (;;) {
     const size_t comma = text.find(',');
-    ranks.push_back(parse_number<int>(text.substr(0, comma), flag));
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    numbers.push_back(parse_number<Int>(text.substr(0, comma), flag));
+    if (comma == std::string_view::npos) return numbers;
+    text.remove_prefix(comma + 1);
   }
-  return ranks;
 }
 
 std::optional<int> parse_attempt(std::string_view text, std::string_view flag) {
@@ -138,7 +139,7 @@ bool read_training_flag(Reader& reader, Options& options) {
 bool read_fault_flag(Reader& reader, Fault& fault) {
   const auto at_step = [&](FaultKind kind) {
     fault.kind = kind;
-    fault.at_step = reader.number<int64_t>();
+    fault.at_step = parse_list<int64_t>(reader.value(), reader.word());
   };
   if (reader.is("--exit-at-step")) {
     at_step(FaultKind::exit);
@@ -154,7 +155,7 @@ bool read_fault_flag(Reader& reader, Fault& fault) {
   } else if (reader.is("--exit-code")) {
     fault.exit_code = reader.number<int>();
   } else if (reader.is("--exit-rank") || reader.is("--fault-rank")) {
-    fault.ranks = parse_ranks(reader.value(), reader.word());
+    fault.ranks = parse_list<int>(reader.value(), reader.word());
   } else if (reader.is("--exit-on-attempt") || reader.is("--fault-on-attempt")) {
     fault.attempt = parse_attempt(reader.value(), reader.word());
   } else if (reader.is("--exit-on-host") || reader.is("--fault-on-host")) {

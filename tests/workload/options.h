@@ -13,7 +13,7 @@ enum class FaultKind { none, exit, exit_before_first_step, segv, kill_self, hang
 // Acts when every given filter agrees; a filter that was not given agrees with everybody.
 struct Fault {
   FaultKind kind = FaultKind::none;
-  int64_t at_step = 0;
+  std::vector<int64_t> at_step;  // by attempt; the last one serves all later attempts
   int exit_code = 1;
   std::vector<int> ranks;
   std::optional<int> attempt;
