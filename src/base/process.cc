@@ -54,7 +54,8 @@ bool is_runnable(const std::string& path) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGPIPE, SIG_DFL);
+  // Ignored signals stay ignored across exec; ours are ours.
+  for (int number = 1; number < 32; ++number) signal(number, SIG_DFL);
   if (spec.new_session) setsid();
   if (spec.parent_death_signal != 0) {
     prctl(PR_SET_PDEATHSIG, spec.parent_death_signal);

@@ -1,0 +1,190 @@
+#include "supervise/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/proctable.h"
+
+namespace ezpz::supervise {
+namespace {
+
+constexpr int kPipe_bytes = 1 << 20;
+constexpr double kHardWait_s = 8;        // for the launcher to end after the hard stop
+constexpr double kKillWait_s = 5;        // for the kernel to let a SIGKILLed launcher go
+constexpr double kWatchdogGrace_s = 10;  // hung ranks do not checkpoint; no long grace
+constexpr double kQueryTimeout_s = 10;
+// A launcher's end and the end of its output come together, unless some grandchild holds the pipe.
+constexpr double kDrainQuiet_s = 0.2;
+
+}  // namespace
+
+Supervisor::Supervisor(Loop& loop, Keeper& keeper, Settings settings, Hooks hooks)
+    : loop_(loop), keeper_(keeper), settings_(settings), hooks_(std::move(hooks)) {}
+
+Supervisor::~Supervisor() {
+  loop_.cancel(watchdog_);
+  loop_.cancel(escalation_);
+}
+
+Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, Tee::Outlet log) {
+  plan_ = &plan;
+  stage_ = Stage::running;
+  step_id_.clear();
+  outcome_ = Outcome{};
+  Tee tee(loop_, terminal, log, hooks_.on_output);
+  tee_ = &tee;
+
+  Result<Pipe> output = make_pipe();
+  if (!output) return output.error();
+  fcntl(output->write.get(), F_SETPIPE_SZ, kPipe_bytes);  // refused above the user's limit: fine
+  SpawnSpec spec;
+  spec.argv = plan.argv;
+  spec.env = plan.env;
+  spec.stdout_fd = spec.stderr_fd = output->write.get();
+  spec.new_session = true;
+  spec.parent_death_signal = SIGKILL;  // the keeper's job too; two are better at 3 a.m.
+  outcome_.started_s = wall_s();
+  const Result<pid_t> pid = spawn(spec);
+  if (!pid) return pid.error();
+  pid_ = *pid;
+  output->write.reset();
+  keeper_.guard_session(pid_);
+
+  bool ended = false;
+  loop_.on_child(pid_, [this, &ended](Exit exit) {
+    outcome_.exit = exit;
+    stage_ = Stage::over;
+    ended = true;
+  });
+  tee.start(std::move(output->read));
+  arm_watchdog();
+
+  loop_.run_until([&] { return ended || outcome_.abandoned; });
+  if (outcome_.abandoned) loop_.on_child(pid_, [](Exit) {});  // reaped whenever it goes
+  loop_.cancel(watchdog_);
+  loop_.cancel(escalation_);
+  outcome_.ended_s = wall_s();
+  tee.drain(kDrainQuiet_s);
+  keeper_.release();
+  outcome_.output_bytes = tee.bytes();
+  outcome_.log_bytes_lost = tee.log_bytes_lost();
+  outcome_.terminal_bytes_skipped = tee.terminal_bytes_skipped();
+  outcome_.log_trouble = tee.log_trouble();
+  tee_ = nullptr;
+  plan_ = nullptr;
+  return outcome_;
+}
+
+void Supervisor::step_known(const std::string& step_id) {
+  if (step_id == step_id_ || step_id.empty() || plan_ == nullptr) return;
+  step_id_ = step_id;
+  if (plan_->signals == launch::SignalRoute::scancel) {
+    keeper_.guard_command(launch::signal_argv(SIGKILL, step_id_));
+  }
+}
+
+void Supervisor::stop(StopCause cause, int signal) {
+  if (plan_ == nullptr || stage_ == Stage::over) return;
+  if (stage_ == Stage::running) {
+    outcome_.stopped_by = cause;
+    outcome_.stop_signal = signal;
+    begin_graceful();
+  } else if (stage_ == Stage::graceful) {
+    begin_hard();
+  }
+}
+
+void Supervisor::forward(int signal) {
+  if (plan_ == nullptr || stage_ == Stage::over) return;
+  self_fact("self.signal", std::string("passed on to the ranks: ") + strsignal(signal), signal);
+  deliver(signal);
+}
+
+// To the ranks. Under SLURM through the step: SIGTERM to srun itself becomes SIGKILL for ranks that
+// trap SIGTERM, and one SIGINT to it only prints its status (facts of Slurm 22.05).
+void Supervisor::deliver(int signal) {
+  if (plan_->signals == launch::SignalRoute::scancel && !step_id_.empty()) {
+    start_helper(loop_, launch::signal_argv(signal, step_id_), kQueryTimeout_s,
+                 [this, signal, alive = std::weak_ptr<int>(alive_)](HelperResult result) {
+                   if (result.usable() || alive.expired()) return;
+                   log::warning("cannot signal the step: " + result.trouble);
+                   // The step cannot be reached: the launcher can.
+                   const bool stopping = stage_ == Stage::graceful || stage_ == Stage::hard;
+                   if (plan_ != nullptr && signal == SIGTERM && stopping) kill(pid_, SIGTERM);
+                 });
+  } else if (plan_->signals == launch::SignalRoute::process || signal == SIGTERM) {
+    kill(pid_, signal);  // a step that is not created yet has no ranks to spare
+  }
+}
+
+void Supervisor::begin_graceful() {
+  stage_ = Stage::graceful;
+  self_fact("self.stop", "we asked the ranks to stop (SIGTERM)", SIGTERM);
+  deliver(SIGTERM);
+  const double grace_s = outcome_.stopped_by == StopCause::watchdog
+                             ? std::min(settings_.grace_s, kWatchdogGrace_s)
+                             : settings_.grace_s;
+  escalation_ = loop_.after(grace_s, [this] { begin_hard(); });
+}
+
+void Supervisor::begin_hard() {
+  stage_ = Stage::hard;
+  outcome_.went_hard = true;
+  loop_.cancel(escalation_);
+  self_fact("self.kill", "we ended the ranks (SIGKILL)", SIGKILL);
+  if (plan_->signals == launch::SignalRoute::scancel && !step_id_.empty()) {
+    deliver(SIGKILL);
+    start_helper(loop_, launch::cancel_argv(step_id_), kQueryTimeout_s, [](HelperResult) {});
+  } else {
+    // Our own launchers take a second SIGTERM as "at once"; srun without a step ends on it.
+    kill(pid_, SIGTERM);
+  }
+  escalation_ = loop_.after(kHardWait_s, [this] { begin_kill(); });
+}
+
+void Supervisor::begin_kill() {
+  stage_ = Stage::killing;
+  kill_session(pid_, SIGKILL);
+  kill(pid_, SIGKILL);
+  escalation_ = loop_.after(kKillWait_s, [this] {
+    outcome_.abandoned = true;
+    self_fact("self.abandoned", "the launcher did not end on SIGKILL; it was left behind", SIGKILL);
+  });
+}
+
+void Supervisor::arm_watchdog() {
+  if (settings_.idle_timeout_s <= 0) return;
+  const double silent_s = monotonic_s() - tee_->last_output_s();
+  const double left_s =
+      tee_->paused() ? settings_.idle_timeout_s : settings_.idle_timeout_s - silent_s;
+  if (left_s > 0) {
+    watchdog_ = loop_.after(left_s, [this] { arm_watchdog(); });
+    return;
+  }
+  if (stage_ != Stage::running) return;
+  self_fact("self.watchdog", "no output for " + human_duration(silent_s), 0);
+  log::warning("no output for " + human_duration(silent_s) + ": ending the attempt");
+  stop(StopCause::watchdog, 0);
+}
+
+void Supervisor::self_fact(const std::string& pattern, const std::string& text, int signal) {
+  Fact fact;
+  fact.time_s = wall_s();
+  fact.source = Source::self;
+  fact.pattern = pattern;
+  fact.text = text;
+  fact.signal = signal;
+  fact.role = Role::context;
+  const bool ends_ranks = pattern == "self.stop" || pattern == "self.kill";
+  fact.event = ends_ranks ? Event::teardown : Event::message;
+  fact.kind = pattern == "self.watchdog" ? Kind::hang : Kind::cancelled;
+  if (hooks_.on_fact) hooks_.on_fact(std::move(fact));
+}
+
+}  // namespace ezpz::supervise

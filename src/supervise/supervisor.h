@@ -1,0 +1,91 @@
+// One attempt from start to end: starts the plan's launcher, tees its output, watches for silence,
+// stops it in order when asked, and says how it ended. Event-driven: nothing in here polls.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/exit.h"
+#include "base/fact.h"
+#include "base/loop.h"
+#include "base/process.h"
+#include "base/result.h"
+#include "launch/plan.h"
+#include "supervise/keeper.h"
+#include "supervise/tee.h"
+
+namespace ezpz::supervise {
+
+struct Settings {
+  double idle_timeout_s = 0;  // silence that counts as a hang; 0: never
+  double grace_s = 30;        // between the graceful stop and the hard one
+};
+
+enum class StopCause { none, watchdog, user };
+
+// How the attempt ended.
+struct Outcome {
+  Exit exit;
+  bool abandoned = false;  // the launcher could not even be killed (D state): exit is unknown
+  StopCause stopped_by = StopCause::none;
+  int stop_signal = 0;     // the signal to ezpz behind a user stop
+  bool went_hard = false;  // the grace was over, or was cut short
+  double started_s = 0;    // wall clock
+  double ended_s = 0;
+  uint64_t output_bytes = 0;
+  uint64_t log_bytes_lost = 0;
+  uint64_t terminal_bytes_skipped = 0;
+  int log_trouble = 0;
+};
+
+class Supervisor {
+ public:
+  struct Hooks {
+    std::function<void(std::string_view)> on_output;
+    std::function<void(Fact)> on_fact;  // what we did ourselves: signals sent, the watchdog
+  };
+
+  Supervisor(Loop& loop, Keeper& keeper, Settings settings, Hooks hooks);
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  // Runs the loop until the attempt has ended. An error: the launcher could not be started.
+  Result<Outcome> run(const launch::Plan& plan, Tee::Outlet terminal, Tee::Outlet log);
+
+  // All of these may be called from callbacks while run() runs.
+  // Graceful first; a second call goes hard. signal: the one ezpz received, for the record.
+  void stop(StopCause cause, int signal);
+  // SIGUSR1, SIGUSR2: on to the ranks.
+  void forward(int signal);
+  // The launcher named its step: signals can be sent to it from now on, the keeper knows it.
+  void step_known(const std::string& step_id);
+
+ private:
+  enum class Stage { running, graceful, hard, killing, over };
+  void begin_graceful();
+  void begin_hard();
+  void begin_kill();
+  void deliver(int signal);
+  void arm_watchdog();
+  void self_fact(const std::string& pattern, const std::string& text, int signal);
+
+  Loop& loop_;
+  Keeper& keeper_;
+  Settings settings_;
+  Hooks hooks_;
+  const launch::Plan* plan_ = nullptr;
+  Tee* tee_ = nullptr;
+  pid_t pid_ = 0;
+  std::string step_id_;
+  Stage stage_ = Stage::running;
+  Outcome outcome_;
+  Loop::TimerId watchdog_ = 0;
+  Loop::TimerId escalation_ = 0;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
+};
+
+}  // namespace ezpz::supervise
