@@ -1,0 +1,44 @@
+// A bounded look at nodes through the launcher: one step over all of them first, then each silent
+// one alone, so that one dead node does not hide the others.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/node.h"
+#include "base/process.h"
+#include "probe/node_check.h"
+
+namespace ezpz::probe {
+
+enum class Reach { srun, local };
+
+struct ProbeSpec {
+  Reach reach = Reach::local;
+  std::vector<Node> hosts;
+  std::string self_path;
+  CheckRequest check;     // node is filled in for each host
+  double together_s = 8;  // for the one step over all hosts
+  double alone_s = 8;     // for each host that did not answer there
+  int at_once = 16;       // single probes in flight
+};
+
+struct ProbeResult {
+  std::map<std::string, CheckReport> answered;  // by host key
+  std::map<std::string, std::string> refused;   // host key -> what the launcher said about it alone
+  std::vector<std::string> silent;              // host keys that did not answer in time, twice
+  bool ran = false;                             // false: the launcher could not be used at all
+  std::string trouble;
+};
+
+// Runs the loop until done or out of time.
+ProbeResult run_probe(Loop&, const ProbeSpec&, const NodeNaming&);
+
+// srun over these hosts, one task a node, beside whatever runs there. Pure.
+Argv srun_check_argv(const std::vector<Node>& hosts, const std::string& self_path,
+                     const CheckRequest&);
+Argv local_check_argv(const Node& host, const std::string& self_path, const CheckRequest&);
+
+}  // namespace ezpz::probe
