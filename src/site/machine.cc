@@ -129,7 +129,7 @@ Detection detect_machine(const std::vector<Machine>& machines, const Identity& i
     why = shared[0].why + ", which could be " + names(shared);
   }
   const Machine* generic = find_machine(machines, "generic");
-  return {generic != nullptr ? *generic : Machine{.name = "generic"}, why, false};
+  return {generic != nullptr ? *generic : Machine(), why, false};
 }
 
 Result<Detection> named_machine(const std::vector<Machine>& machines, const std::string& name) {

@@ -34,6 +34,7 @@ const Scheduler& scheduler(SchedulerKind);
 
 // How long one question may take before it counts as unanswered.
 inline constexpr double query_timeout_s = 10;
+inline constexpr double name_lookup_timeout_s = 1;
 
 // May ranks be started on a node in this state? DRAINING and DRAINED are not a fault of an active
 // host, but a draining spare is not taken into use: ask is_draining() for that.
@@ -41,20 +42,19 @@ bool is_usable(std::string_view node_state);
 bool is_draining(std::string_view node_state);
 
 enum class Depth {
-  environment,  // ask only for what the environment leaves open: nothing, inside a normal job
-  everything,   // ask the scheduler too and prefer its answers: `info`, and before a failover run
+  environment,  // no questions unless a job's environment lacks its hosts: costs nothing
+  everything,   // ask the scheduler too and prefer its answers: `info`, or before a failover run
 };
 
 struct Discovery {
   SchedulerKind scheduler = SchedulerKind::none;
   std::string job_id;              // empty: outside any job
   std::vector<std::string> hosts;  // of the job, scheduler's spelling and order; empty: unknown
-  std::vector<std::string> running_jobs;  // of this user; only asked for with Depth::everything or
-                                          // when no job id is in the environment
+  std::vector<std::string> running_jobs;  // of this user; only with Depth::everything
   std::string node_file;                  // the scheduler's own file, where it has one
   std::optional<double> end_time_s;       // wall clock
   std::optional<std::string> job_state;
-  std::optional<bool> no_kill;  // does the job outlive a lost node?
+  std::optional<bool> no_kill;  // does the job outlive a lost node? Often nobody can say
   bool heterogeneous = false;
   std::string cluster;
   int cpus_per_node = 0;  // smallest over the job's nodes; 0: unknown
@@ -68,13 +68,15 @@ struct Discovery {
   [[nodiscard]] std::optional<double> time_left_s(double now_wall_s) const;
 };
 
-// program_exists answers whether a program is in PATH (find_program(), or a table in tests).
-using ProgramExists = std::function<bool(const std::string&)>;
-Discovery discover(const Environment&, const AskHelper&, const ProgramExists&, Depth);
-
 // The names this host has. The full one comes from `getent hosts`, bounded: the resolver of a
 // static binary is not usable.
 std::string own_hostname();
 std::string own_fqdn(const std::string& hostname, const AskHelper&, std::string* trouble);
+
+// program_exists answers whether a program is in PATH (find_program(), or a table in tests).
+using ProgramExists = std::function<bool(const std::string&)>;
+// hostname tells which of the user's running jobs this process is in when the environment does not.
+Discovery discover(const Environment&, const AskHelper&, const ProgramExists&, Depth,
+                   const std::string& hostname = own_hostname());
 
 }  // namespace ezpz::site

@@ -20,23 +20,28 @@ struct Job {
   std::string state;                 // "RUNNING", "COMPLETING", "TIMEOUT", ...
   std::vector<std::string> hosts;    // in SLURM's node order; shrinks when a node is lost
   std::optional<double> end_time_s;  // wall clock; nothing when unlimited or unknown
-  std::optional<bool> no_kill;       // nothing where this SLURM does not tell
   bool heterogeneous = false;
   std::string user;
 };
 Argv job_query(const std::string& job_id);      // scontrol show job -o ID
 Result<Job> read_job(std::string_view output);  // the first job printed
 
+// SLURM 22.05 shows nowhere whether a job was submitted with --no-kill. Its batch script may say
+// so; nothing when the script does not (the command line may have).
+Argv batch_script_query(const std::string& job_id);
+std::optional<bool> read_no_kill(std::string_view batch_script);
+
 Argv my_jobs_query(const std::string& user);                     // the user's running jobs
 std::vector<std::string> read_my_jobs(std::string_view output);  // ids, ascending as printed
 
-// A spelling as asked -> state as printed: "IDLE", "ALLOCATED", "DOWN*", "IDLE+DRAIN".
+// NodeName -> state as printed: "IDLE", "ALLOCATED", "DOWN*", "IDLE+DRAIN". Hosts SLURM does not
+// know are missing from the map.
 Argv nodes_query(const std::vector<std::string>& hosts);  // scontrol show node -o LIST
 std::map<std::string, std::string> read_nodes(std::string_view output);
 
 struct Step {
-  std::string id;  // "57520568.0"; "57520568.batch" and ".extern" are left out
-  std::string state;
+  std::string id;     // "57520568.0"; "57520568.batch" and ".extern" are left out
+  std::string state;  // "RUNNING", "COMPLETING"
   std::vector<std::string> hosts;
 };
 Argv steps_query(const std::string& job_id);
