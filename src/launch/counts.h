@@ -29,8 +29,8 @@ Result<Counts> resolve_counts(const CountRequest&);
 // and what `ezpz local-run` must do.
 std::vector<int> ranks_on_hosts(int ranks, int hosts);
 
-// CPUs for each rank: as asked (the job's --cpus-per-task) when given, else an equal share of the
-// node. 0 when unknown.
+// CPUs for each rank: as asked (the job's --cpus-per-task) if that fits the node, else an equal
+// share of it, rounded down to an even number where hardware threads come in pairs. 0 when unknown.
 int cpus_per_rank(int cpus_per_node, int ranks_per_node, int asked);
 
 }  // namespace ezpz::launch

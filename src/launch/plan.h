@@ -11,12 +11,14 @@
 #include "base/node.h"
 #include "base/process.h"
 #include "base/result.h"
+#include "site/scheduler.h"
 
 namespace ezpz::launch {
 
 struct Request {
   Argv command;
-  Argv launcher_flags;      // the user's own; ours of the same meaning are then left out
+  Argv launcher_flags;  // the user's own; ours of the same meaning are then left out. Those that
+                        // choose hosts are refused: they would undo a swap
   std::vector<Node> hosts;  // active, in the order of the hostfile
   // The job's hosts in the scheduler's order, retired ones included: SLURM numbers ranks in this
   // order whatever the hostfile says. Empty: unknown, the hostfile's order is assumed.
@@ -62,11 +64,14 @@ struct Launcher {
 };
 const std::vector<Launcher>& launchers();
 
-// asked: --launcher's value ("auto" included); suggestion: the machine's, may be empty.
-Result<const Launcher*> choose_launcher(const std::string& asked, bool in_slurm_job,
+// asked: --launcher's value ("auto" included). job: the scheduler of the job this runs in, none
+// outside one. suggestion: the machine table's launcher, may be empty.
+Result<const Launcher*> choose_launcher(const std::string& asked, site::SchedulerKind job,
                                         const std::string& suggestion);
 
 Result<Plan> plan_srun(const Request&);
+// `EZPZ local-run --hosts=A,B --ranks=N --ranks-per-node=P --attempt=K [--master-port=M]
+// [--kill-on-bad-exit] -- CMD`: hosts in rank order, ranks laid out by ranks_on_hosts() (counts.h).
 Result<Plan> plan_local(const Request&);
 
 // Sends a signal to the ranks of a step; only for plans with SignalRoute::scancel.

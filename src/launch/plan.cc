@@ -1,0 +1,117 @@
+#include "launch/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <csignal>
+
+#include "base/text.h"
+
+namespace ezpz::launch {
+namespace {
+
+struct SignalName {
+  int number;
+  const char* name;
+};
+constexpr std::array<SignalName, 10> signal_names = {{{SIGHUP, "HUP"},
+                                                      {SIGINT, "INT"},
+                                                      {SIGQUIT, "QUIT"},
+                                                      {SIGABRT, "ABRT"},
+                                                      {SIGKILL, "KILL"},
+                                                      {SIGUSR1, "USR1"},
+                                                      {SIGUSR2, "USR2"},
+                                                      {SIGTERM, "TERM"},
+                                                      {SIGCONT, "CONT"},
+                                                      {SIGSTOP, "STOP"}}};
+
+std::vector<std::string> names_of(const std::vector<Launcher>& all) {
+  std::vector<std::string> names = {"auto"};
+  for (const Launcher& launcher : all) names.emplace_back(launcher.name);
+  return names;
+}
+
+const Launcher* find(std::string_view name) {
+  for (const Launcher& launcher : launchers()) {
+    if (launcher.name == name) return &launcher;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const std::vector<Launcher>& launchers() {
+  static const std::vector<Launcher> table = {{"srun", plan_srun}, {"local", plan_local}};
+  return table;
+}
+
+Result<const Launcher*> choose_launcher(const std::string& asked, site::SchedulerKind job,
+                                        const std::string& suggestion) {
+  const std::vector<std::string> names = names_of(launchers());
+  if (asked != "auto") {
+    if (const Launcher* launcher = find(asked)) return launcher;
+    const auto close = nearest(asked, names);
+    return Error{"this version has no launcher '" + printable(asked) + "'", "--launcher",
+                 (close ? "did you mean '" + *close + "'? " : "") + "known: " + join(names, ", ")};
+  }
+  switch (job) {
+    case site::SchedulerKind::slurm:
+      return find("srun");
+    case site::SchedulerKind::none:
+      return find("local");
+    case site::SchedulerKind::pbs:
+      break;
+  }
+  if (const Launcher* launcher = find(suggestion)) return launcher;
+  // Not "local" by default: it would run the whole job on the first host without a word.
+  return Error{"this version has no launcher for a PBS job", suggestion,
+               "--launcher local runs on this host only"};
+}
+
+Argv signal_argv(int signal, const std::string& step_id) {
+  std::string name = std::to_string(signal);
+  for (const SignalName& row : signal_names) {
+    if (row.number == signal) name = row.name;
+  }
+  return {"scancel", "--signal=" + name, step_id};
+}
+
+Argv cancel_argv(const std::string& step_id) { return {"scancel", step_id}; }
+
+bool looks_secret(std::string_view variable_name) {
+  static constexpr std::array<std::string_view, 7> words = {
+      "TOKEN", "SECRET", "PASSWORD", "PASSWD", "KEY", "COOKIE", "CREDENTIAL"};
+  std::string upper(variable_name);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return upper.find(word) != std::string::npos; });
+}
+
+std::string render(const Plan& plan) {
+  std::string out = "launcher: " + plan.launcher + "\n";
+  out += "command: " + shell_join(plan.argv) + "\n";
+  out += "environment:\n";
+  for (const auto& [name, value] : plan.env) {
+    if (!value) {
+      out += "  unset " + printable(name) + "\n";
+    } else {
+      out +=
+          "  " + printable(name) + "=" + (looks_secret(name) ? "***" : shell_quote(*value)) + "\n";
+    }
+  }
+  out += "ranks:\n";
+  for (const std::string& host : plan.host_order) {
+    std::vector<int> here;
+    for (const auto& [rank, place] : plan.host_of_rank) {
+      if (place == host) here.push_back(rank);
+    }
+    out += "  " + printable(host) + ": " +
+           (here.empty() ? std::string("as the launcher flags say") : ranges(here)) + "\n";
+  }
+  out += "master: " + printable(plan.master_addr);
+  if (plan.master_port > 0) out += ":" + std::to_string(plan.master_port);
+  return out + "\n";
+}
+
+}  // namespace ezpz::launch

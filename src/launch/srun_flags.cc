@@ -1,0 +1,53 @@
+#include "launch/srun_flags.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ezpz::launch {
+namespace {
+
+struct ShortFlag {
+  char letter;
+  const char* name;
+  bool bundles;  // takes no value, so "-uv" is two flags
+};
+constexpr ShortFlag short_flags[] = {
+    {'u', "unbuffered", true},     {'v', "verbose", true},
+    {'Q', "quiet", true},          {'l', "label", true},
+    {'O', "overcommit", true},     {'s', "oversubscribe", true},
+    {'H', "hold", true},           {'E', "preserve-env", true},
+    {'X', "disable-status", true}, {'Z', "no-allocate", true},
+    {'N', "nodes", false},         {'n', "ntasks", false},
+    {'m', "distribution", false},  {'c', "cpus-per-task", false},
+    {'G', "gpus", false},          {'K', "kill-on-bad-exit", false},
+    {'i', "input", false},         {'w', "nodelist", false},
+    {'F', "nodefile", false},      {'x', "exclude", false},
+    {'r', "relative", false},
+};
+
+void add_short(const std::string& word, std::set<std::string>* found) {
+  for (size_t i = 1; i < word.size(); ++i) {
+    const auto* flag = std::find_if(std::begin(short_flags), std::end(short_flags),
+                                    [&](const ShortFlag& f) { return f.letter == word[i]; });
+    if (flag == std::end(short_flags)) return;
+    found->insert(flag->name);
+    if (!flag->bundles) return;  // the rest of the word is its value
+  }
+}
+
+}  // namespace
+
+std::set<std::string> srun_flags_in(const Argv& user_flags) {
+  std::set<std::string> found;
+  for (const std::string& word : user_flags) {
+    if (word.rfind("--", 0) == 0) {
+      found.insert(word.substr(
+          2, word.find('=') == std::string::npos ? std::string::npos : word.find('=') - 2));
+    } else if (word.size() > 1 && word[0] == '-') {
+      add_short(word, &found);
+    }
+  }
+  return found;
+}
+
+}  // namespace ezpz::launch
