@@ -1,6 +1,7 @@
 #include "launch/planning.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "launch/counts.h"
@@ -53,12 +54,13 @@ Plan start_plan(const std::string& launcher, const Request& request,
 }
 
 std::vector<std::string> excluded_hosts(const Request& request) {
-  const auto holds = [](const std::vector<Node>& nodes, const Node& node) {
-    return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
-  };
+  std::set<std::string> active;
+  for (const Node& node : request.hosts) active.insert(node.key);
+  std::set<std::string> unwanted;
+  for (const Node& node : request.excluded) unwanted.insert(node.key);
   std::vector<std::string> names;
   for (const Node& known : request.allocation) {
-    if (holds(request.excluded, known) && !holds(request.hosts, known)) {
+    if (unwanted.count(known.key) != 0 && active.count(known.key) == 0) {
       names.push_back(known.spelled);
     }
   }
@@ -67,11 +69,13 @@ std::vector<std::string> excluded_hosts(const Request& request) {
 
 std::vector<Node> slurm_node_order(const std::vector<Node>& hosts,
                                    const std::vector<Node>& allocation) {
-  const auto position = [&](const Node& node) {
-    return std::find(allocation.begin(), allocation.end(), node) - allocation.begin();
-  };
-  std::vector<std::pair<std::ptrdiff_t, Node>> ordered;
-  for (const Node& host : hosts) ordered.emplace_back(position(host), host);
+  std::map<std::string, size_t> position;
+  for (size_t i = 0; i < allocation.size(); ++i) position.emplace(allocation[i].key, i);
+  std::vector<std::pair<size_t, Node>> ordered;
+  for (const Node& host : hosts) {
+    const auto known = position.find(host.key);
+    ordered.emplace_back(known != position.end() ? known->second : allocation.size(), host);
+  }
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Node> order;

@@ -23,6 +23,14 @@ constexpr const char* neutralised[] = {
     "SLURM_STDINMODE",       "SLURM_STDOUTMODE",      "SLURM_TASKS_PER_NODE",
     "SLURM_TIMELIMIT",       "SLURM_USE_MIN_NODES",   "SRUN_EXPORT_ENV",
 };
+// Ranks of an outer launcher: `ezpz rank` believes these before SLURM's own, and slurmstepd sets
+// them anew where its MPI plugin speaks PMI.
+constexpr const char* outer_ranks[] = {"OMPI_COMM_WORLD_RANK",
+                                       "OMPI_COMM_WORLD_SIZE",
+                                       "PALS_RANKID",
+                                       "PMIX_RANK",
+                                       "PMI_RANK",
+                                       "PMI_SIZE"};
 // With -c stated these would contradict it, or (SLURM_TRES_PER_TASK) make srun refuse to start.
 constexpr const char* neutralised_with_cpus[] = {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",
                                                  "SLURM_TRES_PER_TASK"};
@@ -116,6 +124,7 @@ Result<Plan> plan_srun(const Request& request) {
 
   EnvChanges env;
   for (const char* name : neutralised) env[name] = std::nullopt;
+  for (const char* name : outer_ranks) env[name] = std::nullopt;
   if (request.cpus_per_rank > 0) {
     for (const char* name : neutralised_with_cpus) env[name] = std::nullopt;
   }
