@@ -49,7 +49,9 @@ JOBS
     lab.cancel(job)             scancel; lab.cancel(f"{job}.0") ends a step
 NODES
     lab.run_on(node, argv, timeout_s=30, cwd=None, env=None) -> subprocess.CompletedProcess with text
-    lab.popen_on(node, argv, **popen_arguments) -> subprocess.Popen. End it yourself
+    lab.popen_on(node, argv, cwd=None, env=None, **popen_arguments) -> a subprocess.Popen whose kill(),
+                                terminate() and send_signal() reach all it has started on the node.
+                                `env` of both is added to lab.env()
     lab.pids_on(node)           host pids of everything on the node but its process 1
     lab.find_processes(node, env={"SLURM_STEP_ID": "0"}, name=None) -> host pids of processes started
                                 with these variables; name: the command's name. Tasks of a step have
@@ -78,6 +80,7 @@ guardian process does, within two seconds; it also does when lifetime_s is over.
 
 import argparse
 import atexit
+import itertools
 import os
 import re
 import shutil
@@ -117,6 +120,9 @@ JOB_OVER = {
     "TIMEOUT",
 }
 LOG_TAIL_LINES = 25
+KILL_ROUNDS = 5
+RUN_MARK = "EZPZ_LAB_RUN"
+RUN_COUNT = itertools.count()
 
 
 class LabError(Exception):
@@ -134,6 +140,27 @@ class JobEnd:
     signal: int
 
 
+class NodePopen(subprocess.Popen):
+    """An `nsenter` on the host, and what it runs on a node.
+
+    nsenter returns what its child returns, but passes no signal on; so a signal goes to whatever
+    carries this run's mark in its environment, which includes the child's own children.
+    """
+
+    def __init__(self, lab, node, argv, env, **popen_arguments):
+        self._lab, self._node_name = lab, node
+        self._mark = {RUN_MARK: f"{os.getpid()}-{next(RUN_COUNT)}"}
+        super().__init__(argv, env=env | self._mark, **popen_arguments)
+
+    def send_signal(self, sig):
+        pids = self._lab.find_processes(self._node_name, self._mark)
+        processes = [p for pid in pids if (p := lab_processes.identify(pid)) is not None]
+        for process in processes:
+            lab_processes.send_signal(process, sig)
+        if not processes:  # still on its way to the node
+            super().send_signal(sig)
+
+
 class Lab:
     """See the top of this file."""
 
@@ -143,6 +170,7 @@ class Lab:
         self._keep = keep
         self._lifetime_s = lifetime_s
         self._share = share
+        self._owner = os.getpid()
         self._guardian = None
         self._network = None
         self._nodes = {}
@@ -181,7 +209,7 @@ class Lab:
         self._make_directory()
         self._start_guardian(owned)
         if owned:
-            atexit.register(self.down)
+            atexit.register(self._down_at_exit)
             _exit_on_signals()
         try:
             self._start_everything()
@@ -209,8 +237,11 @@ class Lab:
         """Ends and removes everything; the folder stays when keep was asked for."""
         if self.directory is None:
             return
-        lab_teardown.take_down(self.directory, self._keep)
         self._is_up = False
+        try:
+            lab_teardown.take_down(self.directory, self._keep)
+        except lab_teardown.TeardownError as error:
+            raise LabError(f"the lab does not go down: {error}") from error
         for node in self._nodes.values():
             node.forget()
         if self._guardian is not None:
@@ -218,7 +249,12 @@ class Lab:
                 self._guardian.stdin.close()
             self._guardian.wait(timeout=10)
             self._guardian = None
-        atexit.unregister(self.down)
+        atexit.unregister(self._down_at_exit)
+
+    def _down_at_exit(self):
+        # A forked child of the owner inherits this handler, but not the lab.
+        if os.getpid() == self._owner:
+            self.down()
 
     @classmethod
     def attach(cls, directory):
@@ -253,7 +289,6 @@ class Lab:
     def _record(self):
         inits = {name: node.init for name, node in self._nodes.items() if node.init is not None}
         state = {
-            "owner": os.getpid(),
             "keep": self._keep,
             "bridge": self._network.bridge if self._network else None,
             "subnet": self._network.subnet if self._network else None,
@@ -297,7 +332,8 @@ class Lab:
 
     def _start_head_daemons(self):
         munge = self.directory / "munge"
-        munged = ["munged", f"--socket={munge}/socket", f"--key-file={munge}/key"]
+        # --force: a folder above that not everybody may enter is a warning; everybody here is root.
+        munged = ["munged", "--force", f"--socket={munge}/socket", f"--key-file={munge}/key"]
         munged += [f"--pid-file={munge}/pid", f"--seed-file={munge}/seed"]
         self._daemon(lab_config.HEAD, [*munged, f"--log-file={self.directory}/log/munged.log"])
         self._daemon(lab_config.HEAD, ["slurmctld", "-f", str(self.directory / "slurm.conf")])
@@ -328,9 +364,7 @@ class Lab:
     def client(self, *argv, timeout_s=30, env=None):
         """Runs a client command on the host; returns its stdout."""
         self._require_up()
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=timeout_s, env=self.env() | (env or {}), cwd=self.workdir
-        )
+        done = _run(argv, timeout_s, env=self.env() | (env or {}), cwd=self.workdir)
         if done.returncode != 0:
             raise LabError(f"`{' '.join(argv)}` failed (rc {done.returncode}): {done.stderr.strip()}")
         return done.stdout
@@ -386,7 +420,7 @@ class Lab:
         return self.job(job)["JobState"]
 
     def job_nodes(self, job):
-        return _hosts(self.client("scontrol", "show", "hostnames", self.job(job)["NodeList"]))
+        return self.client("scontrol", "show", "hostnames", self.job(job)["NodeList"]).split()
 
     def wait_job(self, job, timeout_s):
         self._await(f"the end of job {job}", timeout_s, lambda: self.job_state(job) in JOB_OVER)
@@ -423,14 +457,18 @@ class Lab:
         return self._network.address(self._node(node).index)
 
     def run_on(self, node, argv, timeout_s=30, cwd=None, env=None):
-        argv = self._node(node).enter_argv(argv, cwd or self.workdir)
-        env = self.env() | (env or {})
-        return subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, env=env)
+        arguments = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with self.popen_on(node, argv, cwd=cwd, env=env, text=True, **arguments) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise LabTimeout(f"waited {timeout_s} s for the end of {argv} on {node}") from None
+        return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
 
-    def popen_on(self, node, argv, **popen_arguments):
-        popen_arguments.setdefault("env", self.env())
-        cwd = popen_arguments.pop("cwd", self.workdir)
-        return subprocess.Popen(self._node(node).enter_argv(argv, cwd), **popen_arguments)
+    def popen_on(self, node, argv, cwd=None, env=None, **popen_arguments):
+        argv = self._node(node).enter_argv(argv, cwd or self.workdir)
+        return NodePopen(self, node, argv, env=self.env() | (env or {}), **popen_arguments)
 
     def pids_on(self, node):
         init = self._node(node).init
@@ -476,10 +514,14 @@ class Lab:
         self._kill_on(node, lambda pid: lab_processes.name_of(pid).startswith(("slurmd", "slurmstepd")))
 
     def _kill_on(self, node, is_meant):
-        pids = [pid for pid in self.pids_on(node) if is_meant(pid)]
-        processes = [p for pid in pids if (p := lab_processes.identify(pid)) is not None]
-        if lab_processes.kill_and_wait(processes, 10):
-            raise LabError(f"processes on {node} do not end: {processes}")
+        # In rounds, because a process that is still to be killed may start another one meanwhile.
+        for _ in range(KILL_ROUNDS):
+            pids = [pid for pid in self.pids_on(node) if is_meant(pid)]
+            processes = [p for pid in pids if (p := lab_processes.identify(pid)) is not None]
+            if not processes:
+                return
+            lab_processes.kill_and_wait(processes, 5)
+        raise LabError(f"processes on {node} do not end: {[lab_processes.argv_of(pid) for pid in pids]}")
 
     def revive_node(self, node):
         if self._node(node).init is None:
@@ -544,18 +586,18 @@ class Lab:
         for name in used:
             self.set_node_state(name, "DOWN", "lab reset")
         for name in self.nodes:
-            self._clear(name)
+            self._clear(name, is_used=name in used)
             self.revive_node(name)
         self._await("all nodes to be IDLE with no job after a reset", timeout_s, self._resume_until_quiet)
 
-    def _clear(self, name):
+    def _clear(self, name, is_used):
         """Leaves nothing running on the node but an idle slurmd, its cable in, its /tmp empty."""
         node = self._nodes[name]
         if node.init is None:
             self._boot([node])
         self._network.plug(node.index)
-        slurmd = self.find_processes(name, name="slurmd") if self.node_state(name) == "IDLE" else []
-        self._kill_on(name, lambda pid: pid not in slurmd)
+        kept = [] if is_used else self.find_processes(name, name="slurmd")
+        self._kill_on(name, lambda pid: pid not in kept)
         done = self.run_on(name, ["find", "/tmp", "/dev/shm", "-mindepth", "1", "-delete"])
         if done.returncode != 0:
             raise LabError(f"{name}: its /tmp cannot be emptied: {done.stderr.strip()}")
@@ -567,13 +609,18 @@ class Lab:
         return self._is_quiet()
 
 
+def _run(argv, timeout_s, **popen_arguments):
+    try:
+        return subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, **popen_arguments
+        )
+    except subprocess.TimeoutExpired:
+        raise LabTimeout(f"waited {timeout_s} s for the end of `{' '.join(argv)}`") from None
+
+
 def _fields(line):
     """The KEY=VALUE words of one line of `scontrol --oneliner show`."""
     return dict(re.findall(r"(\S+?)=(.*?)(?= \S+?=|\s*$)", line))
-
-
-def _hosts(text):
-    return text.split()
 
 
 def _exit_on_signals():
@@ -619,8 +666,9 @@ def _down(options):
 
 
 def _status(_):
-    for state_file in sorted(BASE.glob(f"{PREFIX}*/{lab_teardown.STATE}")):
-        lab = Lab.attach(state_file.parent)
+    marks = {lab_processes.environ_of(pid).get(lab_teardown.MARK) for pid in lab_processes.all_pids()}
+    for directory in sorted(marks - {None}):
+        lab = Lab.attach(directory)
         states = " ".join(f"{name}={state}" for name, state in lab.node_states().items())
         print(f"{lab.directory}  {states}")
 

@@ -16,13 +16,19 @@ from lab_processes import ProcessId, identify
 
 # $1 is the node's folder, $2 its hostname, $3 the hosts file, $4 its life time in seconds.
 #
-# The first lines are said while /proc is still the host's, so they are host pids. SIGCHLD ignored
-# makes process 1 reap: the kernel then discards the children it inherits.
+# The pid is read while /proc is still the host's, so it is the host's number. A new sysfs is what shows
+# the node's own network interfaces; the cgroups of the old one are kept, slurmd wants to see some.
+# SIGCHLD ignored makes process 1 reap: the kernel then discards the children it inherits.
 START_NODE = """\
 set -e
 read -r pid rest < /proc/self/stat
 echo "$pid"
 mount -t proc proc /proc
+mkdir -p "$1/old"
+mount --rbind /sys/fs/cgroup "$1/old"
+mount -t sysfs sysfs /sys
+mount --rbind "$1/old" /sys/fs/cgroup
+umount -l "$1/old"
 hostname "$2"
 ip link set lo up
 mount --bind "$3" /etc/hosts
@@ -36,7 +42,6 @@ exec env --ignore-signal=CHLD sleep "$4"
 # A shared folder below /tmp would be hidden by the private /tmp, so it is kept reachable through a
 # place outside while /tmp is covered.
 COVER_TMP = """\
-mkdir -p "$1/old"
 mount --rbind /tmp "$1/old"
 mount --bind "$1/tmp" /tmp
 """
