@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/exit.h"
@@ -20,6 +21,7 @@ enum class Ending {
   user_stop,  // SIGINT, SIGTERM or SIGHUP to ezpz: we ended it
 };
 std::string_view to_string(Ending);
+bool parse(std::string_view word, Ending* out);
 
 // What the scheduler said at the end; each part may be unknown, and unknown is not "healthy".
 struct SchedulerView {
@@ -30,9 +32,12 @@ struct SchedulerView {
 };
 
 struct AttemptRecord {
-  int attempt = 1;                           // 1-based
-  std::vector<std::string> active;           // host keys (base/node.h), in rank order of hosts
-  std::map<int, std::string> host_of_rank;   // as the launcher really placed them, else as planned
+  int attempt = 1;  // 1-based
+  // Host keys (base/node.h), in rank order of hosts. Only these can be convicted: who replays a
+  // bare log without knowing them fills in the hosts that the log itself places ranks on or names.
+  std::vector<std::string> active;
+  // Host keys, as the launcher really placed the ranks, else as planned.
+  std::map<int, std::string> host_of_rank;
   std::vector<std::string> retired_earlier;  // host keys
   std::vector<Fact> facts;                   // in the order they became known; hosts as printed
   Exit exit;

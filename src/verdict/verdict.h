@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fact.h"
@@ -14,12 +15,16 @@ namespace ezpz::verdict {
 // What a retirement rests on.
 enum class Provenance { scraped, agent, probed, scheduler, unkillable, blind };
 std::string_view to_string(Provenance);
+bool parse(std::string_view word, Provenance* out);
+
+// Culprit::fact when the evidence is no fact but SchedulerView::node_states.
+inline constexpr size_t kNoFact = static_cast<size_t>(-1);
 
 struct Culprit {
   std::string host;  // host key
   Provenance provenance = Provenance::scraped;
   std::vector<int> ranks;  // that died there first, when known: the seat
-  size_t fact = 0;         // index into AttemptRecord::facts of the evidence shown to people
+  size_t fact = kNoFact;   // index into AttemptRecord::facts of the evidence shown to people
 };
 
 struct SetAside {
@@ -30,8 +35,12 @@ struct SetAside {
 struct Verdict {
   Kind kind = Kind::unknown;
   std::vector<Culprit> culprits;  // only ever active hosts; empty when nobody is convicted
-  double confidence = 0;          // 0..1
-  std::string summary;            // one sentence for a tired person
+  // Hosts (keys, active) that alone of all their peers showed the fault. Not convicted: a probe
+  // decides, and only what fails it is swapped.
+  std::vector<std::string> suspects;
+  std::vector<int> dead_ranks;  // the seats that died first, wherever they sat; ascending
+  double confidence = 0;        // 0..1, on the scale of verdict/finding.h
+  std::string summary;          // one sentence for a tired person
   std::string remedy;        // for env_fault, filesystem_fault and kin: what to try; may be empty
   std::vector<size_t> used;  // facts the verdict rests on
   std::vector<SetAside> set_aside;

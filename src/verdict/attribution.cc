@@ -1,0 +1,561 @@
+// Who ended the attempt, and is a host to blame? The rules, in the order they are asked; the first
+// that applies gives the verdict.
+//
+//  1. A lost node. `Node failure on X`, an agent's, a probe's or the scheduler's word that an
+//  active
+//     host is gone beats everything, whatever the exit code (0 too) and whatever else was printed:
+//     after a node loss it is the survivors that are printed `Killed`. Several hosts may be lost at
+//     once (a blade, a switch), and all are convicted. Node states alone (no text) yield to an end
+//     that the scheduler or the user decided.
+//  2. A user stop. SIGINT, SIGTERM or SIGHUP to ezpz ends in `cancelled`, never in `success`,
+//  unless
+//     something had died before the first sign of the teardown: then that is the cause.
+//  3. The scheduler's end. A job state (TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL, OUT_OF_MEMORY), a
+//     banner with a reason (time limit, preemption), or an unclean end at the job's end time by the
+//     scheduler's clock. These outrank text. Exit codes 143 and 137 say nothing by themselves.
+//  4. A cancelled step. A bare CANCELLED banner (or one with reason "cancelled") before which
+//  nothing
+//     had died: somebody cancelled it. After a death it is only srun's own --kill-on-bad-exit, and
+//     after memory ran out only what follows from that.
+//  5. A clean end. Exit code 0, by itself, and no rank's death: success. Error texts that a program
+//     printed and survived are set aside.
+//  6. The first genuine cause (first_cause.h). Teardown begins at the first mark of a cancel,
+//     terminate, abort, limit, a signal of ours or a death by TERM; what dies after it is a victim.
+//     Of what came before, evidence that cannot be an echo of somebody else's death (memory, GPU,
+//     environment, filesystem, port, launcher; ranks of one host SIGKILLed) wins over evidence that
+//     can (tracebacks, lost connections, timeouts, crashes), and that over a bare exit code; among
+//     equals the first wins. A cause of the strong sort may still be printed after the teardown
+//     began. What it says of hosts:
+//       - ranks killed by SIGKILL on exactly one host while others lived: node_failure, and that
+//         host is convicted, because the innocent causes have been asked for by now: memory (rule
+//         6, before it), cancelled (4), time limit (3), a signal of ours (teardown). On two or more
+//         hosts, or on every host, or on a host that cannot be told: nobody;
+//       - a hardware GPU error on exactly one known host convicts it; an application's never does;
+//       - a launcher that cannot start ranks on exactly one host convicts it when its message says
+//         the node failed; on several hosts it is congestion, a launcher_fault;
+//       - a crash or an exit code is the program's: app_error, nobody is convicted;
+//       - an environment, filesystem or launcher trouble on one host alone of several makes it a
+//         suspect: to be probed, swapped only if that fails;
+//       - the same failure on two or more hosts convicts nobody.
+//  7. Ended from outside. Deaths by TERM alone, no clock and no scheduler to ask: cancelled, at low
+//     confidence. With a clock that says there was time left it stays unknown.
+//  8. Silence. The watchdog ended it and nothing is a cause: hang, nobody is convicted.
+//  9. Unknown stays unknown.
+//
+// Throughout: only active hosts are convicted. A host outside the active set is set aside; one that
+// was retired earlier is set aside and flagged, because ranks should not have run there. Lines of
+// role context are never evidence (the banner's `ON h`, reporters). Rank numbers become hosts only
+// through the launcher's map or what the output itself placed; addresses only through node_key.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "verdict/case_file.h"
+#include "verdict/death.h"
+#include "verdict/finding.h"
+#include "verdict/first_cause.h"
+#include "verdict/gpu_error.h"
+#include "verdict/node_state.h"
+#include "verdict/verdict.h"
+
+namespace ezpz::verdict {
+namespace {
+
+// The scheduler ends a job a little early or late by other clocks than ours.
+constexpr double kClockTolerance_s = 10;
+
+Finding found(Kind kind, double sure, std::string summary, std::string why_not_the_rest) {
+  Finding finding;
+  finding.verdict.kind = kind;
+  finding.verdict.confidence = sure;
+  finding.verdict.summary = std::move(summary);
+  finding.why_not_the_rest = std::move(why_not_the_rest);
+  return finding;
+}
+
+std::string_view words_of(Kind kind) {
+  switch (kind) {
+    case Kind::node_failure:
+      return "node failure";
+    case Kind::gpu_fault:
+      return "GPU fault";
+    case Kind::fabric_fault:
+      return "fabric fault";
+    case Kind::filesystem_fault:
+      return "filesystem fault";
+    case Kind::oom:
+      return "out of memory";
+    case Kind::app_error:
+      return "program error";
+    case Kind::env_fault:
+      return "environment fault";
+    case Kind::launcher_fault:
+      return "launcher fault";
+    case Kind::port_in_use:
+      return "port in use";
+    case Kind::collective_timeout:
+      return "collective timeout";
+    default:
+      return to_string(kind);
+  }
+}
+
+// ---- rule 1: a lost node
+
+std::vector<std::string> hosts_the_scheduler_lost(const CaseFile& file) {
+  const auto& states = file.record.scheduler.node_states;
+  std::vector<std::string> lost;
+  for (const std::string& host : file.record.active) {
+    const auto state = states.find(host);
+    if (state == states.end()) continue;
+    const NodeHealth health = node_health(state->second);
+    // A node may miss a ping and live: silence counts only where something went wrong.
+    if (health == NodeHealth::lost || (health == NodeHealth::silent && !file.record.exit.clean())) {
+      lost.push_back(host);
+    }
+  }
+  return lost;
+}
+
+// A stated end by somebody's decision, which mere node states do not overrule.
+bool somebody_decided_the_end(const CaseFile& file) {
+  if (file.record.ending == Ending::user_stop) return true;
+  const auto& state = file.record.scheduler.job_state;
+  const std::optional<Kind> end = state ? end_of_job(*state) : std::nullopt;
+  if (end == Kind::walltime || end == Kind::cancelled || end == Kind::preempted) return true;
+  return std::any_of(file.exhibits.begin(), file.exhibits.end(), [](const Exhibit& exhibit) {
+    return exhibit.fact->event == Event::limit && exhibit.fact->kind != Kind::node_failure;
+  });
+}
+
+// Node losses that count: of an active host, or of one whose name the message leaves out.
+std::vector<const Exhibit*> reported_losses(const CaseFile& file) {
+  std::vector<const Exhibit*> losses;
+  for (const Exhibit& exhibit : file.exhibits) {
+    const Fact& fact = *exhibit.fact;
+    const bool loss = fact.event == Event::node_lost ||
+                      (fact.event == Event::limit && fact.kind == Kind::node_failure);
+    if (!loss || fact.role == Role::context) continue;
+    if (exhibit.standing == Standing::retired) continue;
+    // With no active set to go by, a loss is a loss, though nobody can be convicted of it.
+    if (exhibit.standing == Standing::outside && !file.record.active.empty()) continue;
+    if (file.record.ending == Ending::user_stop && exhibit.in_teardown) continue;
+    losses.push_back(&exhibit);
+  }
+  return losses;
+}
+
+std::string_view speaker(Source source) {
+  switch (source) {
+    case Source::scheduler:
+      return "the scheduler";
+    case Source::agent:
+      return "its rank agent";
+    case Source::probe:
+      return "a probe";
+    case Source::output:
+    case Source::self:
+      break;
+  }
+  return "the launcher";
+}
+
+std::optional<Finding> by_node_loss(const CaseFile& file) {
+  const std::vector<const Exhibit*> losses = reported_losses(file);
+  std::vector<std::string> by_state;
+  if (!losses.empty() || !somebody_decided_the_end(file)) by_state = hosts_the_scheduler_lost(file);
+  if (losses.empty() && by_state.empty()) return std::nullopt;
+
+  Finding finding = found(Kind::node_failure, confidence::kSaidByLauncher, "",
+                          "after a node loss the survivors are ended: not what began it");
+  Verdict& verdict = finding.verdict;
+  finding.use(losses);
+  for (const Exhibit* loss : losses) {
+    // A banner's host is the step's first node, never the lost one.
+    if (loss->fact->event == Event::node_lost && !loss->host.empty()) {
+      convict(file, *loss, &finding);
+    }
+  }
+  for (const std::string& host : by_state) {
+    verdict.confidence = confidence::kSaidByScheduler;
+    const bool named = std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
+                                   [&](const Culprit& culprit) { return culprit.host == host; });
+    if (named) continue;
+    const std::vector<int> seats = file.ranks_on(host);
+    verdict.culprits.push_back({host, Provenance::scheduler, seats, kNoFact});
+    verdict.dead_ranks.insert(verdict.dead_ranks.end(), seats.begin(), seats.end());
+  }
+  std::sort(verdict.dead_ranks.begin(), verdict.dead_ranks.end());
+
+  if (verdict.culprits.empty()) {
+    verdict.summary = "node failure: a node was lost, and nothing says which";
+    return finding;
+  }
+  std::vector<std::string> hosts;
+  for (const Culprit& culprit : verdict.culprits) hosts.push_back(culprit.host);
+  const Culprit& first = verdict.culprits.front();
+  verdict.summary = "node failure: " + host_words(hosts) + (hosts.size() > 1 ? " were" : " was") +
+                    " reported lost by ";
+  verdict.summary += first.fact == kNoFact ? speaker(Source::scheduler)
+                                           : speaker(file.record.facts[first.fact].source);
+  if (first.fact == kNoFact) {
+    verdict.summary += " (state " + file.record.scheduler.node_states.at(first.host) + ")";
+  }
+  return finding;
+}
+
+// ---- rule 2: a user stop
+
+std::optional<Finding> by_user_stop(const CaseFile& file) {
+  if (file.record.ending != Ending::user_stop) return std::nullopt;
+  // Without a sign of the teardown every death may be of our own making.
+  if (file.teardown && !file.first_deaths().empty()) return std::nullopt;
+  Finding finding = found(Kind::cancelled, confidence::kSaidByScheduler,
+                          "cancelled: ezpz was asked to stop and ended the attempt",
+                          "the attempt was running until ezpz was asked to stop");
+  if (file.teardown) finding.use(file.exhibits[*file.teardown]);
+  return finding;
+}
+
+// ---- rule 3: the scheduler's end
+
+std::string ended_by(Kind kind, std::string_view how) {
+  std::string text;
+  switch (kind) {
+    case Kind::walltime:
+      text = "walltime: the time limit was reached";
+      break;
+    case Kind::preempted:
+      text = "preempted: the scheduler took the nodes back";
+      break;
+    case Kind::cancelled:
+      text = "cancelled: somebody cancelled the job";
+      break;
+    case Kind::oom:
+      text = "out of memory: the job went over its memory limit";
+      break;
+    default:
+      text = words_of(kind);
+  }
+  return text + " (" + std::string(how) + ")";
+}
+
+bool is_stated_end(const Fact& fact) {
+  if (fact.role == Role::context && fact.event != Event::limit) return false;
+  const bool ending = fact.kind == Kind::walltime || fact.kind == Kind::preempted;
+  switch (fact.event) {
+    case Event::limit:
+      return ending || fact.kind == Kind::oom;
+    case Event::teardown:
+    case Event::message:
+      return ending;
+    default:
+      return false;
+  }
+}
+
+bool ended_at_the_clock(const AttemptRecord& record) {
+  return record.scheduler.end_time_s && record.ended_s > 0 &&
+         record.ended_s >= *record.scheduler.end_time_s - kClockTolerance_s;
+}
+
+std::optional<Finding> by_scheduler_end(const CaseFile& file) {
+  constexpr std::string_view kOutranked = "the scheduler ended the attempt: its word outranks text";
+  const AttemptRecord& record = file.record;
+  const auto stated = std::find_if(file.exhibits.begin(), file.exhibits.end(),
+                                   [](const Exhibit& e) { return is_stated_end(*e.fact); });
+  const std::optional<Kind> state =
+      record.scheduler.job_state ? end_of_job(*record.scheduler.job_state) : std::nullopt;
+  std::optional<Finding> finding;
+  if (state && *state != Kind::node_failure) {
+    finding = found(*state, confidence::kSaidByScheduler,
+                    ended_by(*state, "job state " + *record.scheduler.job_state),
+                    std::string(kOutranked));
+  } else if (state) {
+    finding = found(*state, confidence::kSaidByScheduler,
+                    "node failure: the scheduler ended the job for a lost node (job state " +
+                        *record.scheduler.job_state + "), and nothing says which",
+                    std::string(kOutranked));
+  } else if (stated != file.exhibits.end()) {
+    const Kind kind = stated->fact->kind;
+    finding = found(kind, confidence::kSaidByScheduler, ended_by(kind, place_of(*stated->fact)),
+                    std::string(kOutranked));
+  } else if (ended_at_the_clock(record) && (!record.exit.clean() || file.teardown)) {
+    finding = found(Kind::walltime, confidence::kSaidByScheduler,
+                    ended_by(Kind::walltime, "by the scheduler's clock"), std::string(kOutranked));
+  }
+  if (finding && stated != file.exhibits.end() && stated->fact->kind == finding->verdict.kind) {
+    finding->use(*stated);
+  }
+  return finding;
+}
+
+// ---- rule 4: a cancelled step
+
+// Something that explains why srun itself gave the step up.
+bool something_failed_first(const CaseFile& file) {
+  if (!file.first_deaths().empty()) return true;
+  const std::optional<Cause> cause = first_cause(file);
+  if (!cause) return false;
+  return cause->weight == Weight::proof ||
+         (cause->exhibit->fact->event == Event::launcher && !cause->exhibit->in_teardown);
+}
+
+std::optional<Finding> by_cancel(const CaseFile& file) {
+  const auto cancel =
+      std::find_if(file.exhibits.begin(), file.exhibits.end(), [](const Exhibit& exhibit) {
+        const Fact& fact = *exhibit.fact;
+        return fact.kind == Kind::cancelled && fact.source != Source::self &&
+               (fact.event == Event::teardown || fact.event == Event::limit ||
+                (fact.event == Event::message && fact.role != Role::context));
+      });
+  if (cancel == file.exhibits.end() || file.we_ended_it) return std::nullopt;
+  if (something_failed_first(file)) return std::nullopt;
+  Finding finding = found(Kind::cancelled, confidence::kSaidByLauncher,
+                          "cancelled: the step was cancelled (" + place_of(*cancel->fact) +
+                              ") while every rank was alive",
+                          "every rank was alive when the step was cancelled");
+  finding.use(*cancel);
+  return finding;
+}
+
+// ---- rule 5: a clean end
+
+std::optional<Finding> by_clean_end(const CaseFile& file) {
+  const AttemptRecord& record = file.record;
+  if (record.ending != Ending::exited || !record.exit.clean()) return std::nullopt;
+  if (!file.first_deaths().empty()) return std::nullopt;
+  const bool late_oom =
+      std::any_of(file.exhibits.begin(), file.exhibits.end(), [](const Exhibit& exhibit) {
+        const Fact& fact = *exhibit.fact;
+        return fact.event == Event::death && fact.kind == Kind::oom && fact.role == Role::cause;
+      });
+  if (late_oom) return std::nullopt;
+  std::string summary = "success: the job ended with exit code 0";
+  if (record.user_asked_stop_by_signal) summary += ", after SIGUSR1 or SIGUSR2 was passed on to it";
+  return found(Kind::success, confidence::kSaidByLauncher, std::move(summary),
+               "the job ended with exit code 0 all the same");
+}
+
+// ---- rule 6: the first genuine cause
+
+std::string_view first_words(const Fact& fact) {
+  constexpr size_t kShown = 120;
+  return std::string_view(fact.text).substr(0, kShown);
+}
+
+// "program error: nid001306 rank 6 ended by signal 11 before anything else (line 12)"
+std::string death_sentence(const CaseFile& file, const Exhibit& death) {
+  const Fact& fact = *death.fact;
+  std::string text = death.host;
+  if (const std::string seats = rank_words(fact.ranks); !seats.empty()) {
+    text += (text.empty() ? "" : " ") + seats;
+  }
+  if (text.empty()) text = "a process";
+  const int signal = signal_of_death(fact);
+  if (signal != 0) {
+    text += " ended by signal " + std::to_string(signal);
+  } else if (fact.code >= 0) {
+    text += " exited with code " + std::to_string(fact.code);
+  } else {
+    text += " died";
+  }
+  text += " before anything else";
+  if (fact.line > 0) text += " (" + place_of(file.record.facts[death.index]) + ")";
+  return text;
+}
+
+std::string hosts_clause(const std::set<std::string>& hosts) {
+  return "on " + std::to_string(hosts.size()) + " hosts at once, so no host is convicted";
+}
+
+// Ranks of one host SIGKILLed while the others lived.
+Finding convict_killed_host(const CaseFile& file, const Killed& killed) {
+  Finding finding = found(Kind::node_failure, confidence::kPartOfHostDied, "", "");
+  finding.use(killed.deaths);
+  for (const Exhibit* death : killed.deaths) convict(file, *death, &finding);
+  Culprit& culprit = finding.verdict.culprits.front();
+  if (!culprit.ranks.empty() && culprit.ranks == file.ranks_on(culprit.host)) {
+    finding.verdict.confidence = confidence::kWholeHostDied;
+  }
+  finding.verdict.summary = "node failure: " + culprit.host + " lost " +
+                            (culprit.ranks.empty() ? "ranks" : rank_words(culprit.ranks)) +
+                            " (signal 9) before anything else ended";
+  finding.why_not_the_rest = "an echo: " + culprit.host + " had lost its ranks";
+  return finding;
+}
+
+// SIGKILL that convicts nobody.
+Finding killed_somewhere(const CaseFile& file, const Killed& killed) {
+  if (killed.hosts.size() == 1 && file.record.active.size() == 1) {
+    return found(Kind::oom, confidence::kInferred,
+                 "killed: the only host's ranks ended by signal 9 and nothing says who sent it; on "
+                 "a single host that is most often the kernel short of memory",
+                 "came after ranks were killed");
+  }
+  return found(Kind::unknown, confidence::kInferred,
+               killed.hosts.size() > 1
+                   ? "unknown: ranks were killed (signal 9) " + hosts_clause(killed.hosts)
+                   : "unknown: ranks were killed (signal 9) on a host that cannot be told",
+               "came after ranks were killed");
+}
+
+Finding judge_death(const CaseFile& file, const Cause& cause) {
+  const Exhibit& death = *cause.exhibit;
+  const Hand hand = hand_in_death(*death.fact);
+  if (hand == Hand::outside) {
+    const Killed killed_ranks = killed(file);
+    return killed_ranks.one_host_alone ? convict_killed_host(file, killed_ranks)
+                                       : killed_somewhere(file, killed_ranks);
+  }
+  const Kind kind = hand == Hand::unusable  ? Kind::env_fault
+                    : hand == Hand::unknown ? Kind::unknown
+                                            : Kind::app_error;
+  std::string summary = std::string(words_of(kind)) + ": " + death_sentence(file, death);
+  if (hand == Hand::unusable) summary += ": the command could not be run";
+  return found(kind, confidence::kBareExit, std::move(summary), "an echo: it came later");
+}
+
+// Which host a message convicts, when it is one that may.
+bool may_convict(const CaseFile& file, const Cause& cause) {
+  switch (cause.kind) {
+    case Kind::gpu_fault:
+      return gpu_error(*cause.exhibit->fact) == GpuError::hardware;
+    case Kind::node_failure:
+      // A message that only says ranks could not be reached convicts among several hosts.
+      return file.record.active.size() > 1;
+    default:
+      return false;
+  }
+}
+
+bool may_suspect(Kind kind) {
+  return kind == Kind::env_fault || kind == Kind::filesystem_fault || kind == Kind::launcher_fault;
+}
+
+Finding judge_message(const CaseFile& file, const Cause& cause,
+                      const std::vector<const Exhibit*>& same) {
+  const std::set<std::string> hosts = hosts_of(same);
+  const Fact& fact = *cause.exhibit->fact;
+  Kind kind = cause.kind;
+  if (kind == Kind::node_failure && fact.event == Event::launcher && hosts.size() > 1) {
+    kind = Kind::launcher_fault;  // that many nodes do not break at once: congestion
+  }
+  Finding finding = found(
+      kind, cause.weight == Weight::unclassified ? confidence::kUnknown : confidence::kMessage,
+      std::string(words_of(kind)) + ": ", "an echo: " + place_of(fact) + " came first");
+  Verdict& verdict = finding.verdict;
+  const std::string quoted = "\"" + printable(first_words(fact)) + "\" (" + place_of(fact) + ")";
+  if (hosts.size() > 1) {
+    verdict.summary += quoted + " " + hosts_clause(hosts);
+    return finding;
+  }
+  const std::string at = hosts.empty() ? "" : " on " + *hosts.begin();
+  verdict.summary += quoted + at;
+  if (hosts.empty()) return finding;
+  if (may_convict(file, cause)) {
+    for (const Exhibit* exhibit : same) {
+      if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
+    }
+  } else if (may_suspect(kind) && file.record.active.size() > 1) {
+    verdict.suspects.push_back(*hosts.begin());
+    verdict.summary += ", on that host alone";
+  }
+  return finding;
+}
+
+std::optional<Finding> by_first_cause(const CaseFile& file) {
+  const std::optional<Cause> cause = first_cause(file);
+  if (!cause) return std::nullopt;
+  // Silence is a better word than an error text nobody can classify.
+  if (cause->weight == Weight::unclassified && file.record.ending == Ending::watchdog) {
+    return std::nullopt;
+  }
+  const std::vector<const Exhibit*> same = same_failure(file, *cause);
+  const bool bare_death =
+      cause->exhibit->fact->event == Event::death && cause->kind == Kind::unknown;
+  Finding finding = bare_death ? judge_death(file, *cause) : judge_message(file, *cause, same);
+  finding.use(same);
+  if (finding.verdict.dead_ranks.empty()) {
+    std::set<int> dead;
+    for (const Exhibit* death : bare_death ? same : file.first_deaths()) {
+      dead.insert(death->fact->ranks.begin(), death->fact->ranks.end());
+    }
+    finding.verdict.dead_ranks.assign(dead.begin(), dead.end());
+  }
+  return finding;
+}
+
+// ---- rules 7 to 9: no cause
+
+// A mark that knows a kind of its own ("FAILED (non-zero exit code ...)").
+std::optional<Finding> by_mark(const CaseFile& file) {
+  for (const Exhibit& exhibit : file.exhibits) {
+    const Fact& fact = *exhibit.fact;
+    if (fact.event != Event::teardown || fact.kind != Kind::app_error) continue;
+    Finding finding = found(Kind::app_error, confidence::kBareExit,
+                            "program error: the launcher says a rank failed (" + place_of(fact) +
+                                "), and nothing says which",
+                            "came later");
+    finding.use(exhibit);
+    return finding;
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> by_outside_end(const CaseFile& file) {
+  const AttemptRecord& record = file.record;
+  if (record.ending != Ending::exited) return std::nullopt;
+  if (record.scheduler.end_time_s || record.scheduler.job_state || record.ended_s > 0) {
+    return std::nullopt;
+  }
+  const auto asked =
+      std::find_if(file.exhibits.begin(), file.exhibits.end(), [](const Exhibit& exhibit) {
+        return exhibit.fact->event == Event::death && hand_in_death(*exhibit.fact) == Hand::asked;
+      });
+  if (asked == file.exhibits.end()) return std::nullopt;
+  Finding finding = found(Kind::cancelled, confidence::kInferred,
+                          "ended from outside: every death is by a request to stop (" +
+                              place_of(*asked->fact) + "), and nothing says whose",
+                          "ended from outside");
+  finding.use(*asked);
+  return finding;
+}
+
+std::optional<Finding> by_silence(const CaseFile& file) {
+  if (file.record.ending != Ending::watchdog) return std::nullopt;
+  std::string summary = "hang: no output for too long, and nothing says why or where";
+  if (!file.record.progress.last_step)
+    summary = "hang: no progress since the start, and nothing says why or where";
+  return found(Kind::hang, confidence::kInferred, std::move(summary),
+               "came before the silence and did not end the attempt");
+}
+
+std::optional<Finding> by_default(const CaseFile& file) {
+  return found(
+      Kind::unknown, confidence::kUnknown,
+      "unknown: the launcher ended with " + file.record.exit.describe() + " and nothing says why",
+      "not enough to say what happened");
+}
+
+using Rule = std::optional<Finding> (*)(const CaseFile&);
+constexpr std::array<Rule, 10> kRules{
+    by_node_loss,   by_user_stop, by_scheduler_end, by_cancel,  by_clean_end,
+    by_first_cause, by_mark,      by_outside_end,   by_silence, by_default,
+};
+
+}  // namespace
+
+Verdict attribute(const AttemptRecord& record, const NodeKey& node_key) {
+  const CaseFile file = open_case(record, node_key);
+  for (const Rule rule : kRules) {
+    std::optional<Finding> finding = rule(file);
+    if (!finding) continue;
+    close_finding(file, &*finding);
+    return std::move(finding->verdict);
+  }
+  return {};
+}
+
+}  // namespace ezpz::verdict

@@ -1,0 +1,70 @@
+#include "verdict/gpu_error.h"
+
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace ezpz::verdict {
+namespace {
+
+struct Xid {
+  int number;
+  GpuError error;
+};
+constexpr std::array kXids{
+    Xid{13, GpuError::application},  // graphics engine exception: illegal access by a kernel
+    Xid{31, GpuError::application},  // page fault by the program
+    Xid{32, GpuError::application},  // corrupted push buffer
+    Xid{43, GpuError::application},  // channel reset after the program's error
+    Xid{45, GpuError::application},  // clean-up of a program that was already dying
+    Xid{69, GpuError::application},  // graphics engine class error
+    Xid{48, GpuError::hardware},     // double-bit ECC
+    Xid{63, GpuError::hardware},     // row remap recorded
+    Xid{64, GpuError::hardware},     // row remap failed
+    Xid{74, GpuError::hardware},     // NVLink
+    Xid{79, GpuError::hardware},     // fell off the bus
+    Xid{92, GpuError::hardware},     // high single-bit ECC rate
+    Xid{94, GpuError::hardware},     // contained ECC
+    Xid{95, GpuError::hardware},     // uncontained ECC
+};
+
+// "NVRM: Xid (PCI:0000:41:00): 79, pid=..." -> 79
+std::optional<int> xid_in(std::string_view text) {
+  const size_t word = text.find("Xid");
+  if (word == std::string_view::npos) return std::nullopt;
+  std::string_view rest = text.substr(word + 3);
+  if (const size_t address_end = rest.find("):"); address_end != std::string_view::npos) {
+    rest.remove_prefix(address_end + 2);
+  }
+  size_t begin = 0;
+  while (begin < rest.size() && (rest[begin] == ' ' || rest[begin] == ':' || rest[begin] == '=')) {
+    ++begin;
+  }
+  size_t end = begin;
+  while (end < rest.size() && std::isdigit(static_cast<unsigned char>(rest[end])) != 0) ++end;
+  const std::optional<long> number = parse_int(rest.substr(begin, end - begin));
+  if (!number) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+std::optional<int> xid_of(const Fact& fact) {
+  if (const std::optional<int> number = xid_in(fact.text)) return number;
+  if (fact.code > 0 && lower(fact.pattern).find("xid") != std::string::npos) return fact.code;
+  return std::nullopt;
+}
+
+}  // namespace
+
+GpuError gpu_error(const Fact& fact) {
+  const std::optional<int> number = xid_of(fact);
+  if (!number) return GpuError::hardware;
+  for (const Xid& xid : kXids) {
+    if (xid.number == *number) return xid.error;
+  }
+  return GpuError::unproven;
+}
+
+}  // namespace ezpz::verdict
