@@ -15,21 +15,6 @@ Hosts::iterator find(Hosts& hosts, std::string_view key) {
                       [&](const Node& host) { return host.key == key; });
 }
 
-std::optional<Node> take(Hosts& hosts, std::string_view key) {
-  const auto found = find(hosts, key);
-  if (found == hosts.end()) return std::nullopt;
-  Node host = std::move(*found);
-  hosts.erase(found);
-  return host;
-}
-
-std::optional<Node> take_first(Hosts& hosts) {
-  if (hosts.empty()) return std::nullopt;
-  Node host = std::move(hosts.front());
-  hosts.erase(hosts.begin());
-  return host;
-}
-
 }  // namespace
 
 Result<Allocation> Allocation::split(std::vector<Node> hosts, size_t active_size) {
@@ -54,9 +39,19 @@ Result<Allocation> Allocation::split(std::vector<Node> hosts, size_t active_size
 }
 
 std::optional<Node> Allocation::next_spare() const {
-  if (!spare_.empty()) return spare_.front();
-  if (!benched_.empty()) return benched_.front();
-  return std::nullopt;
+  if (spare_.empty()) return std::nullopt;
+  return spare_.front();
+}
+
+std::vector<Node> Allocation::benched() const {
+  std::vector<Node> benched;
+  for (const Node& host : spare_) {
+    const bool was_active =
+        std::any_of(retirements_.begin(), retirements_.end(),
+                    [&](const Retirement& retirement) { return retirement.host == host; });
+    if (was_active) benched.push_back(host);
+  }
+  return benched;
 }
 
 Result<Node> Allocation::swap(std::string_view key, verdict::Provenance provenance, int attempt,
@@ -65,41 +60,34 @@ Result<Node> Allocation::swap(std::string_view key, verdict::Provenance provenan
   if (seat == active_.end()) {
     return Error{"not an active host, so it cannot be swapped", std::string(key), ""};
   }
-  std::optional<Node> fresh = take_first(spare_);
-  if (!fresh) fresh = take_first(benched_);
-  if (!fresh) return Error{"no spare is left to swap in", std::string(key), ""};
-  Node old = std::exchange(*seat, *fresh);
-  retirements_.push_back({old, provenance, attempt, kind, *fresh, false, false});
-  (provenance == verdict::Provenance::blind ? benched_ : retired_).push_back(std::move(old));
-  return *std::move(fresh);
+  if (spare_.empty()) return Error{"no spare is left to swap in", std::string(key), ""};
+  Node fresh = std::move(spare_.front());
+  spare_.erase(spare_.begin());
+  Node old = std::exchange(*seat, fresh);
+  retirements_.push_back({old, provenance, attempt, kind, fresh, false, false});
+  (provenance == verdict::Provenance::blind ? spare_ : retired_).push_back(std::move(old));
+  return fresh;
 }
 
-Status Allocation::shrink(std::string_view key, verdict::Provenance provenance, int attempt,
-                          Kind kind) {
-  if (active_.size() == 1) {
-    return Error{"the last active host cannot go without a spare", std::string(key), ""};
-  }
-  std::optional<Node> old = take(active_, key);
-  if (!old) return Error{"not an active host, so it cannot be taken out", std::string(key), ""};
-  retirements_.push_back({*old, provenance, attempt, kind, {}, false, false});
-  retired_.push_back(*std::move(old));
-  return success();
+bool Allocation::shrink(std::string_view key, verdict::Provenance provenance, int attempt,
+                        Kind kind) {
+  return active_.size() > 1 && retire_from(active_, key, provenance, attempt, kind);
 }
 
-Status Allocation::retire_spare(std::string_view key, verdict::Provenance provenance, int attempt,
-                                Kind kind) {
-  std::optional<Node> old = take(spare_, key);
-  if (!old) old = take(benched_, key);
-  if (!old) return Error{"not a spare, so it cannot be retired as one", std::string(key), ""};
-  retirements_.push_back({*old, provenance, attempt, kind, {}, false, false});
-  retired_.push_back(*std::move(old));
-  return success();
+bool Allocation::retire_spare(std::string_view key, verdict::Provenance provenance, int attempt,
+                              Kind kind) {
+  return retire_from(spare_, key, provenance, attempt, kind);
 }
 
-void Allocation::restore_benched() {
-  spare_.insert(spare_.end(), std::make_move_iterator(benched_.begin()),
-                std::make_move_iterator(benched_.end()));
-  benched_.clear();
+bool Allocation::retire_from(std::vector<Node>& list, std::string_view key,
+                             verdict::Provenance provenance, int attempt, Kind kind) {
+  const auto found = find(list, key);
+  if (found == list.end()) return false;
+  Node old = std::move(*found);
+  list.erase(found);
+  retirements_.push_back({old, provenance, attempt, kind, {}, false, false});
+  retired_.push_back(std::move(old));
+  return true;
 }
 
 Retirement* Allocation::latest_retirement(std::string_view key) {
@@ -119,6 +107,17 @@ bool Allocation::mark_innocent(std::string_view key) {
   Retirement* retirement = latest_retirement(key);
   if (retirement != nullptr) retirement->innocent = true;
   return retirement != nullptr;
+}
+
+bool Allocation::mark_last_doubtful() {
+  const auto found =
+      std::find_if(retirements_.rbegin(), retirements_.rend(), [](const Retirement& retirement) {
+        return !retirement.replaced_by.key.empty() &&
+               retirement.provenance != verdict::Provenance::blind;
+      });
+  if (found == retirements_.rend()) return false;
+  found->doubtful = true;
+  return true;
 }
 
 std::string Allocation::active_hostfile_text() const {

@@ -35,30 +35,31 @@ class Allocation {
   static Result<Allocation> split(std::vector<Node> hosts, size_t active_size);
 
   [[nodiscard]] const std::vector<Node>& active() const { return active_; }
+  // In the order they will be used; the benched ones, behind the others, are among them.
   [[nodiscard]] const std::vector<Node>& spare() const { return spare_; }
   [[nodiscard]] const std::vector<Node>& retired() const { return retired_; }
-  // Swapped out on a guess: used again when no spare is left.
-  [[nodiscard]] const std::vector<Node>& benched() const { return benched_; }
+  // Those spares that were swapped out on a guess.
+  [[nodiscard]] std::vector<Node> benched() const;
   [[nodiscard]] const std::vector<Retirement>& retirements() const { return retirements_; }
 
-  // Whom swap() would take. A spare, and only then a benched host, the longest benched first.
+  // Whom swap() would take.
   [[nodiscard]] std::optional<Node> next_spare() const;
-  // Spare and benched hosts.
-  [[nodiscard]] size_t spares_left() const { return spare_.size() + benched_.size(); }
+  [[nodiscard]] size_t spares_left() const { return spare_.size(); }
 
-  // Puts the next spare into the place of an active host and returns it. The host is retired, or
-  // benched when the provenance is blind.
+  // Puts the next spare into the place of an active host and returns it. The host is retired, or,
+  // when the provenance is blind, benched: it becomes the last spare.
   Result<Node> swap(std::string_view key, verdict::Provenance, int attempt, Kind);
-  // Takes an active host out without replacement (--min-nodes); never the last one.
-  Status shrink(std::string_view key, verdict::Provenance, int attempt, Kind);
-  // A spare or benched host that is DOWN, or that failed a probe, is not to be used.
-  Status retire_spare(std::string_view key, verdict::Provenance, int attempt, Kind);
-  // Benched hosts become spares again, behind the others.
-  void restore_benched();
+  // Takes an active host out without replacement (--min-nodes); never the last one. False when
+  // there is no such active host.
+  bool shrink(std::string_view key, verdict::Provenance, int attempt, Kind);
+  // A spare that is DOWN, or that failed a probe, is not to be used. False when it is no spare.
+  bool retire_spare(std::string_view key, verdict::Provenance, int attempt, Kind);
 
   // Marks the latest retirement of the host. False when it was never taken out.
   bool mark_doubtful(std::string_view key);
   bool mark_innocent(std::string_view key);
+  // Marks the latest active host that was retired on evidence.
+  bool mark_last_doubtful();
 
   // One active host a line.
   [[nodiscard]] std::string active_hostfile_text() const;
@@ -70,12 +71,13 @@ class Allocation {
 
  private:
   Allocation() = default;
+  bool retire_from(std::vector<Node>& list, std::string_view key, verdict::Provenance, int attempt,
+                   Kind);
   Retirement* latest_retirement(std::string_view key);
 
   std::vector<Node> active_;
   std::vector<Node> spare_;
   std::vector<Node> retired_;
-  std::vector<Node> benched_;
   std::vector<Retirement> retirements_;
 };
 

@@ -170,6 +170,7 @@ std::optional<Decision> same_seat(const Situation& now) {
         stop("same_seat", "the same ranks died on " + past.culprit_host + " and then on " + host +
                               " near the same step: the program or its data");
     decision.mark_earlier_doubtful = true;
+    decision.doubtful_host = past.culprit_host;
     return decision;
   }
   return std::nullopt;

@@ -56,6 +56,7 @@ struct Decision {
   std::string stop_reason;             // for stop: the word after "FAILOVER STOP: "
   std::string why;                     // one sentence, for the journal and the person
   bool mark_earlier_doubtful = false;  // the seat rule: the earlier retirement may be unjust
+  std::string doubtful_host;           // whose, when mark_earlier_doubtful
   // Hosts benched by a blind swap that the fault came back without: they were innocent.
   std::vector<std::string> exonerated;
   bool new_port = true;
