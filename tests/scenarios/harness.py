@@ -14,6 +14,7 @@ runs what -k NAME selects and prints one line for each, then "N passed, N failed
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
@@ -212,11 +213,13 @@ def main(title, argv=None, base=None, around=None):
     if not chosen:
         sys.exit(f"{title}.py: no scenario is called that; see --list")
     options.ezpz, options.toy = options.ezpz.resolve(strict=True), options.toy.resolve(strict=True)
-    options.base = base
-    if around is None:
-        return _summary(_run_all(chosen, options))
-    with around(options):
-        return _summary(_run_all(chosen, options))
+    options.base = Path(tempfile.mkdtemp(prefix=f"ezpz-{title}-", dir=base))
+    try:
+        with around(options) if around is not None else contextlib.nullcontext():
+            return _summary(_run_all(chosen, options))
+    finally:
+        with contextlib.suppress(OSError):  # what failed is kept in it
+            options.base.rmdir()
 
 
 def skip_all(title, reason, argv=None):
