@@ -2,6 +2,7 @@
 // message is a new table, not new code; docs/patterns.md tells how to write one.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,18 +18,25 @@ class Grammar {
   struct Example {
     std::string pattern;  // id
     std::string line;
-    bool matches;  // false: a line that must not match
+    bool matches;                                    // false: a line that must not match
+    std::map<std::string, std::string> expect = {};  // captures, by the names of fields.h
   };
 
   // The embedded patterns, each file replaced by one of the same name in override_dir, if that is
-  // not empty; further files there are added.
-  static Result<Grammar> load(const std::string& override_dir = "");
+  // not empty; further files there are added. Entries that are for other machines only are left
+  // out; without a machine's name all apply. An unreadable directory or a mistake in a file is an
+  // Error with file and line; examples in the files are run, so that a pattern that cannot match
+  // is one.
+  static Result<Grammar> load(const std::string& override_dir = "",
+                              const std::string& machine = "");
 
   ~Grammar();
   Grammar(Grammar&&) noexcept;
   Grammar& operator=(Grammar&&) noexcept;
 
   [[nodiscard]] std::vector<std::string> ids() const;
+  // What to tell the user when this pattern was found; "" when there is nothing to tell.
+  [[nodiscard]] std::string_view remedy(std::string_view id) const;
   [[nodiscard]] std::vector<Example> examples() const;
 
   struct Tables;  // defined in grammar_tables.h, for the matcher

@@ -1,0 +1,25 @@
+#include "evidence/fact_store.h"
+
+namespace ezpz::evidence {
+
+bool FactStore::wanted(const Fact& fact) const {
+  if (facts_.size() >= max_facts_) return false;
+  // The topology holds every placement; as facts a large job's would crowd out the rest.
+  if (fact.event == Event::placement && placements_ >= max_facts_ / 8) return false;
+  if (facts_.size() < max_facts_ / 2) return true;
+  if (facts_.size() < max_facts_ - max_facts_ / 10) {
+    return !patterns_and_hosts_.contains({fact.pattern, fact.host});
+  }
+  return !patterns_.contains(fact.pattern);
+}
+
+const Fact* FactStore::add(Fact fact) {
+  if (!wanted(fact)) return nullptr;
+  if (fact.event == Event::placement) ++placements_;
+  patterns_.insert(fact.pattern);
+  patterns_and_hosts_.emplace(fact.pattern, fact.host);
+  facts_.push_back(std::move(fact));
+  return &facts_.back();
+}
+
+}  // namespace ezpz::evidence

@@ -1,0 +1,34 @@
+// The facts of one stream, bounded: a log of nothing but errors must not fill the memory, and what
+// came late must not be lost in what came often.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fact.h"
+
+namespace ezpz::evidence {
+
+class FactStore {
+ public:
+  // At most max_facts are kept. The first half of that is for whatever comes first; then only the
+  // first of each pattern and host is kept; the last tenth is for patterns not seen at all yet.
+  explicit FactStore(size_t max_facts) : max_facts_(max_facts) {}
+
+  // The kept fact, or nullptr when there was no room for it.
+  const Fact* add(Fact fact);
+  [[nodiscard]] const std::vector<Fact>& facts() const { return facts_; }
+
+ private:
+  [[nodiscard]] bool wanted(const Fact& fact) const;
+
+  size_t max_facts_;
+  size_t placements_ = 0;
+  std::vector<Fact> facts_;
+  std::set<std::string> patterns_;
+  std::set<std::pair<std::string, std::string>> patterns_and_hosts_;
+};
+
+}  // namespace ezpz::evidence

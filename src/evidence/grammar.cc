@@ -1,0 +1,323 @@
+#include "evidence/grammar.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/embedded.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "evidence/grammar_tables.h"
+
+namespace ezpz::evidence {
+namespace {
+
+constexpr size_t kMaxFileBytes = 1U << 20U;
+constexpr size_t kMaxEntries = 4096;
+
+using NamedTexts = std::map<std::string, std::string>;  // file name -> TOML, in order of loading
+
+Status add_overrides(const std::string& directory, NamedTexts* files) {
+  std::error_code trouble;
+  std::filesystem::directory_iterator item(directory, trouble);
+  for (; !trouble && item != std::filesystem::directory_iterator(); item.increment(trouble)) {
+    if (item->path().extension() != ".toml") continue;
+    Result<std::string> text = read_file(item->path().string(), kMaxFileBytes);
+    if (!text) return text.error();
+    if (text->size() == kMaxFileBytes) {
+      return Error{"patterns file is too large", item->path().string(), "at most 1 MiB"};
+    }
+    (*files)[item->path().filename().string()] = *std::move(text);
+  }
+  if (trouble) {
+    return Error{"cannot read patterns: " + trouble.message(), directory,
+                 "name a directory of *.toml files"};
+  }
+  return success();
+}
+
+// Safe forms for what is hard to write well. A host ends in a letter or digit: the full stop or
+// colon behind a name is not part of it.
+std::string expand_shorthands(std::string regex) {
+  constexpr std::pair<std::string_view, std::string_view> kShorthands[] = {
+      {"{host}", R"((?P<host>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?))"},
+      {"{hosts}", R"((?P<hosts>[A-Za-z0-9](?:[A-Za-z0-9._,\[\]-]*[A-Za-z0-9\]])?))"},
+      {"{ranks}", R"((?P<ranks>\[?[0-9]+(?:[-,][0-9]+)*\]?))"},
+      {"{ip}", R"((?P<ip>[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+))"},
+      {"{step_id}", R"((?P<step_id>[0-9](?:[0-9A-Za-z_.+]*[0-9A-Za-z])?))"},
+  };
+  for (const auto& [name, form] : kShorthands) {
+    for (size_t at = regex.find(name); at != std::string::npos;
+         at = regex.find(name, at + form.size())) {
+      regex.replace(at, name.size(), form);
+    }
+  }
+  return regex;
+}
+
+using Captures = std::vector<std::pair<Field, size_t>>;
+
+Result<Captures> captures_of(const Regex& regex, const std::string& where) {
+  Captures captures;
+  for (size_t group = 1; group < regex.names().size(); ++group) {
+    const std::string& name = regex.names()[group];
+    if (name.empty()) continue;
+    const std::optional<Field> meaning = field(name);
+    if (!meaning) {
+      const std::optional<std::string> meant = nearest(name, field_names());
+      return Error{"unknown capture '" + name + "'", where,
+                   meant ? "did you mean '" + *meant + "'?" : "known: " + join(field_names(), " ")};
+    }
+    captures.emplace_back(*meaning, group);
+  }
+  return captures;
+}
+
+bool holds_one_of(std::string_view line, const std::vector<std::string>& texts) {
+  if (texts.empty()) return false;
+  const std::string folded = lower(line);
+  return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+    return folded.find(lower(text)) != std::string::npos;
+  });
+}
+
+struct Compiled {
+  Regex regex;
+  Captures captures;
+};
+
+Result<Compiled> compile(const std::string& pattern, const std::string& where) {
+  Result<Regex> regex = Regex::compile(expand_shorthands(pattern));
+  if (!regex) {
+    return Error{regex.error().what, where,
+                 regex.error().hint.empty() ? "RE2 syntax: no look-around, no back-references"
+                                            : regex.error().hint};
+  }
+  std::vector<std::string_view> groups;
+  if (regex->find("", 0, &groups)) {
+    return Error{"regex matches an empty line", where, "make it demand some text"};
+  }
+  Result<Captures> captures = captures_of(*regex, where);
+  if (!captures) return captures.error();
+  return Compiled{*std::move(regex), *std::move(captures)};
+}
+
+Status check_examples(const std::string& where, const std::vector<ExampleLine>& examples,
+                      const std::vector<std::string>& counterexamples,
+                      const std::function<bool(const std::string&)>& matches) {
+  for (const ExampleLine& example : examples) {
+    if (!matches(example.line))
+      return Error{"no match of the example '" + example.line + "'", where, ""};
+  }
+  for (const std::string& line : counterexamples) {
+    if (matches(line)) return Error{"a match of '" + line + "', which is under 'not'", where, ""};
+  }
+  return success();
+}
+
+Result<Entry> compile_entry(FileEntry spec) {
+  if (spec.triggers.empty()) {
+    return Error{"pattern '" + spec.id + "' has no triggers", spec.where,
+                 "list literals of which every matching line holds at least one"};
+  }
+  for (const std::string& trigger : spec.triggers) {
+    if (trigger.size() < Prefilter::kWindow || trigger.find('\n') != std::string::npos) {
+      return Error{"trigger '" + trigger + "' is too short", spec.where, "at least 4 characters"};
+    }
+  }
+  if (spec.examples.empty()) {
+    return Error{"pattern '" + spec.id + "' has no example", spec.where,
+                 "give a line that it must match"};
+  }
+  Result<Compiled> compiled = compile(spec.regex, spec.where);
+  if (!compiled) return compiled.error();
+  Entry entry{std::move(spec), std::move(compiled->regex), std::move(compiled->captures)};
+  for (const ExampleLine& example : entry.spec.examples) {
+    if (!holds_one_of(example.line, entry.spec.triggers)) {
+      return Error{"no trigger of '" + entry.spec.id + "' is in its example '" + example.line + "'",
+                   entry.spec.where, "a line without a trigger is never looked at"};
+    }
+  }
+  std::vector<std::string_view> groups;
+  const Status fine =
+      check_examples(entry.spec.where, entry.spec.examples, entry.spec.counterexamples,
+                     [&](const std::string& line) {
+                       return entry.regex.find(line, 0, &groups) && !entry.vetoed(line);
+                     });
+  if (!fine) return fine.error();
+  return entry;
+}
+
+Result<Label> compile_label(FileLabel spec) {
+  if (spec.regex.empty() || spec.regex.front() != '^') {
+    return Error{"a label's regex begins with ^", spec.where, ""};
+  }
+  Result<Compiled> compiled = compile(spec.regex, spec.where);
+  if (!compiled) return compiled.error();
+  std::vector<std::string_view> groups;
+  const Status fine = check_examples(
+      spec.where, spec.examples, spec.counterexamples,
+      [&](const std::string& line) { return compiled->regex.find(line, 0, &groups); });
+  if (!fine) return fine.error();
+  return Label{std::move(spec), std::move(compiled->regex), std::move(compiled->captures)};
+}
+
+template <class T>
+void append(const std::vector<T>& from, std::vector<T>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+Status merge_progress(const FileProgress& from, FileProgress* into) {
+  for (const std::string& key : from.keys) {
+    const bool word = std::all_of(key.begin(), key.end(),
+                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (key.size() < Prefilter::kWindow || !word) {
+      return Error{"progress key '" + key + "' is not one word of at least 4 characters",
+                   from.where, ""};
+    }
+  }
+  append(from.keys, &into->keys);
+  append(from.not_after, &into->not_after);
+  append(from.not_followed, &into->not_followed);
+  append(from.path_prefixes, &into->path_prefixes);
+  append(from.bar_names, &into->bar_names);
+  append(from.examples, &into->examples);
+  append(from.counterexamples, &into->counterexamples);
+  return success();
+}
+
+bool meant_for(const FileEntry& entry, const std::string& machine) {
+  return machine.empty() || entry.machines.empty() ||
+         std::find(entry.machines.begin(), entry.machines.end(), machine) != entry.machines.end();
+}
+
+// Each literal once, with all its uses.
+class LiteralTable {
+ public:
+  explicit LiteralTable(Grammar::Tables* tables) : tables_(*tables) {}
+
+  LiteralUse& use(const std::string& literal) {
+    const auto [found, fresh] = index_.try_emplace(lower(literal), tables_.literals.size());
+    if (fresh) {
+      tables_.literals.push_back(found->first);
+      tables_.uses.emplace_back();
+    }
+    return tables_.uses[found->second];
+  }
+
+ private:
+  Grammar::Tables& tables_;
+  std::map<std::string, size_t> index_;
+};
+
+void build_prefilter(const std::vector<std::string>& speakers, Grammar::Tables* tables) {
+  LiteralTable table(tables);
+  for (size_t i = 0; i < tables->entries.size(); ++i) {
+    for (const std::string& trigger : tables->entries[i].spec.triggers) {
+      table.use(trigger).entries.push_back(static_cast<uint16_t>(i));
+    }
+  }
+  for (const std::string& speaker : speakers) table.use(speaker).speaker = true;
+  for (const std::string& key : tables->progress.key_literals()) table.use(key).step_key = true;
+  for (const std::string& bar : ProgressScan::bar_literals()) table.use(bar).bar = true;
+  tables->prefilter = Prefilter(tables->literals);
+}
+
+Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
+                                                     const std::string& machine) {
+  auto tables = std::make_unique<Grammar::Tables>();
+  std::vector<std::string> speakers;
+  std::set<std::string> ids;
+  for (const auto& [name, text] : files) {
+    Result<GrammarFile> file = parse_grammar_file(name, text);
+    if (!file) return file.error();
+    for (const std::string& speaker : file->speakers) {
+      if (speaker.size() < Prefilter::kWindow) {
+        return Error{"speaker '" + speaker + "' is too short", name, "at least 4 characters"};
+      }
+      speakers.push_back(speaker);
+    }
+    for (FileEntry& spec : file->entries) {
+      if (!ids.insert(spec.id).second) {
+        return Error{"pattern id '" + spec.id + "' is used twice", spec.where,
+                     "ids are unique over all files"};
+      }
+      if (!meant_for(spec, machine)) continue;
+      Result<Entry> entry = compile_entry(std::move(spec));
+      if (!entry) return entry.error();
+      tables->entries.push_back(*std::move(entry));
+    }
+    for (FileLabel& spec : file->labels) {
+      Result<Label> label = compile_label(std::move(spec));
+      if (!label) return label.error();
+      tables->labels.push_back(*std::move(label));
+    }
+    for (const FileProgress& progress : file->progress) {
+      if (Status fine = merge_progress(progress, &tables->progress_rules); !fine) {
+        return fine.error();
+      }
+    }
+  }
+  if (tables->entries.size() > kMaxEntries) {
+    return Error{"too many patterns", "", "at most " + std::to_string(kMaxEntries)};
+  }
+  std::stable_sort(
+      tables->entries.begin(), tables->entries.end(),
+      [](const Entry& a, const Entry& b) { return a.spec.priority > b.spec.priority; });
+  tables->progress = ProgressScan(tables->progress_rules);
+  build_prefilter(speakers, tables.get());
+  return tables;
+}
+
+}  // namespace
+
+bool Entry::vetoed(std::string_view message) const { return holds_one_of(message, spec.unless); }
+
+Grammar::Grammar(std::unique_ptr<Tables> tables) : tables_(std::move(tables)) {}
+Grammar::Grammar(Grammar&&) noexcept = default;
+Grammar& Grammar::operator=(Grammar&&) noexcept = default;
+Grammar::~Grammar() = default;
+
+Result<Grammar> Grammar::load(const std::string& override_dir, const std::string& machine) {
+  NamedTexts files;
+  for (const embedded::File& file : embedded::patterns()) {
+    files[std::string(file.name)] = std::string(file.text);
+  }
+  if (!override_dir.empty()) {
+    if (Status read = add_overrides(override_dir, &files); !read) return read.error();
+  }
+  Result<std::unique_ptr<Tables>> tables = compile_all(files, machine);
+  if (!tables) return tables.error();
+  return Grammar(*std::move(tables));
+}
+
+std::vector<std::string> Grammar::ids() const {
+  std::vector<std::string> ids;
+  for (const Entry& entry : tables_->entries) ids.push_back(entry.spec.id);
+  return ids;
+}
+
+std::string_view Grammar::remedy(std::string_view id) const {
+  for (const Entry& entry : tables_->entries) {
+    if (entry.spec.id == id) return entry.spec.remedy;
+  }
+  return "";
+}
+
+std::vector<Grammar::Example> Grammar::examples() const {
+  std::vector<Example> all;
+  for (const Entry& entry : tables_->entries) {
+    for (const ExampleLine& example : entry.spec.examples) {
+      all.push_back({entry.spec.id, example.line, true, example.expect});
+    }
+    for (const std::string& line : entry.spec.counterexamples) {
+      all.push_back({entry.spec.id, line, false, {}});
+    }
+  }
+  return all;
+}
+
+}  // namespace ezpz::evidence

@@ -1,0 +1,71 @@
+// One patterns/*.toml as it stands in the file: checked for shape (known keys, right types, known
+// words), not yet compiled. docs/patterns.md describes the format.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fact.h"
+#include "base/result.h"
+
+namespace ezpz::evidence {
+
+// A line that must match, and what must be captured from it, field name to text.
+struct ExampleLine {
+  std::string line;
+  std::map<std::string, std::string> expect;
+};
+
+// What a match of an entry means.
+enum class Purpose { fact, checkpoint, resume };
+
+struct FileEntry {
+  Purpose purpose = Purpose::fact;
+  std::string id;
+  std::string where;  // "slurm.toml:12"
+  std::string regex;
+  std::vector<std::string> triggers;
+  std::vector<std::string> unless;  // texts that make a message none of this, in any case
+  Kind kind = Kind::unknown;
+  Role role = Role::context;
+  Event event = Event::message;
+  int signal = 0;    // of every match; 0: as captured
+  int priority = 0;  // of two entries that match the same text the higher one is taken
+  std::string remedy;
+  std::vector<std::string> machines;  // empty: all
+  std::vector<ExampleLine> examples;
+  std::vector<std::string> counterexamples;
+};
+
+struct FileLabel {
+  std::string where;
+  std::string regex;
+  std::vector<ExampleLine> examples;
+  std::vector<std::string> counterexamples;
+};
+
+// How programs print the step they are at; see progress_scan.h.
+struct FileProgress {
+  std::string where;
+  std::vector<std::string> keys;           // best first: "global_step", "step", "iter"
+  std::vector<std::string> not_after;      // words before a key that make it no step: "per"
+  std::vector<std::string> not_followed;   // texts after the number that do: " of "
+  std::vector<std::string> path_prefixes;  // words allowed before "/step": "train"
+  std::vector<std::string> bar_names;      // descriptions of progress bars that count: "training"
+  std::vector<ExampleLine> examples;       // expect: "step"
+  std::vector<std::string> counterexamples;
+};
+
+struct GrammarFile {
+  std::vector<std::string> speakers;  // "srun: ": where a message of this speaker begins
+  std::vector<FileEntry> entries;
+  std::vector<FileLabel> labels;
+  std::vector<FileProgress> progress;
+};
+
+// The name stands in errors only.
+Result<GrammarFile> parse_grammar_file(std::string_view name, std::string_view text);
+
+}  // namespace ezpz::evidence

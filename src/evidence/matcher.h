@@ -1,0 +1,66 @@
+// What one segment (a line, or one state of a progress bar) says: escapes and label off, split into
+// messages, each looked at by the entries that it triggers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fact.h"
+#include "evidence/grammar_tables.h"
+
+namespace ezpz::evidence {
+
+struct Outcome {
+  std::vector<Fact> facts;  // line, offset and time are the caller's to fill in
+  std::optional<int> world_size;
+  std::optional<Step> step;
+  bool checkpoint = false;  // a checkpoint was saved: at this step, or at the last one printed
+  std::optional<int64_t> checkpoint_step;
+  std::optional<int64_t> resumed_from;
+};
+
+// Reuses its buffers: one for each stream.
+class Matcher {
+ public:
+  explicit Matcher(const Grammar::Tables& tables) : tables_(tables) {}
+
+  // The result is valid until the next call.
+  const Outcome& match(std::string_view segment);
+
+ private:
+  struct Hit {
+    size_t at;
+    size_t literal;
+  };
+  // Where a line came from, as its label tells.
+  struct Origin {
+    std::string host;
+    std::vector<int> ranks;
+  };
+  struct Found {
+    size_t begin;
+    size_t end;
+    size_t entry;
+    size_t first_fact;
+    size_t facts;
+  };
+
+  std::string_view find_hits(std::string_view segment);
+  size_t strip_labels(std::string_view clean, Origin* origin) const;
+  void match_message(std::string_view clean, size_t begin, size_t end, const Origin& origin);
+  void match_entry(size_t entry, std::string_view message, const Origin& origin);
+  void find_step(std::string_view clean, size_t begin, size_t end);
+
+  const Grammar::Tables& tables_;
+  Outcome outcome_;
+  std::string stripped_;
+  std::vector<Hit> hits_;
+  std::vector<size_t> triggered_;
+  std::vector<std::string_view> groups_;
+  std::vector<Found> found_;
+  std::vector<Fact> unordered_;
+};
+
+}  // namespace ezpz::evidence
