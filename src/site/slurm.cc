@@ -12,8 +12,7 @@ namespace ezpz::site::slurm {
 namespace {
 
 // One record of `scontrol show ... -o`: "Key=value Key=value ...". Values may hold spaces and even
-// "Key=" (JobName is the user's text), so a value is looked for behind a key that SLURM prints
-// earlier and that ends the user's text.
+// "Key=" (JobName is the user's text), so what follows such a value is looked for behind it.
 class Record {
  public:
   explicit Record(std::string_view text) : text_(" " + std::string(text)) {
@@ -104,7 +103,7 @@ Result<Job> read_job(std::string_view output) {
   Record record(found[0]);
   Job job;
   job.id = record.get("JobId").value_or("");
-  record.skip_user_text("UserId", "JobState");
+  record.skip_user_text("UserId", "GroupId");
   job.user = record.get("UserId").value_or("");
   job.user = job.user.substr(0, job.user.find('('));
   job.state = record.get("JobState").value_or("");
