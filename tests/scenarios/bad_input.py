@@ -166,8 +166,8 @@ def a_command_that_is_not_executable(context):
 
 @scenario
 def an_earlier_run_of_the_same_job_is_kept(context):
-    """A folder left by an earlier run of the same job id is never touched: the new run gets run-2
-    beside or in it."""
+    """A folder left by an earlier run of the same job id is never touched: the new run gets a
+    run-2 beside it."""
     helpers = context.dir / "bin"
     helpers.mkdir()
     for name in ("scontrol", "squeue", "sacct"):
@@ -185,7 +185,7 @@ def an_earlier_run_of_the_same_job_is_kept(context):
     changed = [str(p) for p, content in before.items() if p.is_file() and p.read_bytes() != content]
     gone = [str(p) for p in before if not p.is_file() and p.name != "latest"]
     check_equal((changed, gone), ([], []), "files of the first run changed, gone")
-    new = [p for p in (context.dir / "logs").rglob("run-2*") if p.is_dir()]
+    new = [p for p in (context.dir / "logs").rglob("*run-2*") if p.is_dir()]
     check_equal(len(new), 1, "folders called run-2")
     check((new[0] / "attempt-1.log").exists(), f"{new[0]} has no attempt-1.log")
 

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 from harness import Failure, check, processes, wait_until
 
@@ -33,10 +32,17 @@ class Receipt:
 
 
 class Artifacts:
-    """The folder of one job, logs/failover-<jobid>/, and the receipts of its ranks."""
+    """What a launch leaves: logs/failover-<jobid>/, the receipts of its ranks, and what it printed.
+    A subclass says how it is started, and returncode()."""
 
-    def __init__(self, logs, receipts):
+    def __init__(self, context, logs, receipts, stdout, stderr):
+        self.context = context
         self.logs, self.receipts_dir = logs, receipts
+        self.stdout_path, self.stderr_path = stdout, stderr
+
+    def returncode(self):
+        """None while it runs; negative for a signal, as Python says it."""
+        raise NotImplementedError
 
     @property
     def dir(self):
@@ -59,7 +65,7 @@ class Artifacts:
 
     def verdicts(self):
         """The kind of each attempt's verdict, in order."""
-        return [c["kind"] for c in self.contexts("verdict")]
+        return [c["verdict"] for c in self.contexts("verdict")]
 
     def bad_nodes(self):
         """bad_nodes.txt as (host, provenance, {"attempt": "1", "verdict": "..."})."""
@@ -91,52 +97,6 @@ class Artifacts:
         """The hosts the ranks really ran on, in rank order, each once."""
         return list(dict.fromkeys(r.host for r in self.receipts(attempt).values()))
 
-
-class Job(Artifacts):
-    """One running or ended ezpz."""
-
-    def __init__(self, context, argv, logs, receipts, env=None, stdout=None):
-        super().__init__(logs, receipts)
-        self.context = context
-        self.argv = [str(word) for word in argv]
-        index = len(list(context.dir.glob("ezpz-*.stderr")))
-        self.stdout_path = context.dir / f"ezpz-{index}.stdout"
-        self.stderr_path = context.dir / f"ezpz-{index}.stderr"
-        (context.dir / f"ezpz-{index}.argv").write_text("\n".join(self.argv) + "\n")
-        self.started_s = time.monotonic()
-        with open(self.stdout_path, "wb") as out, open(self.stderr_path, "wb") as err:
-            self.process = subprocess.Popen(
-                self.argv,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout if stdout is not None else out,
-                stderr=err,
-                env=env or context.env(),
-                cwd=context.dir,
-                start_new_session=True,
-            )
-        context.at_end(self._end)
-
-    def _end(self):
-        if self.process.poll() is None:
-            os.kill(self.process.pid, signal.SIGKILL)  # ours and not yet waited for: the pid is its own
-            self.process.wait(10)
-
-    def wait(self, timeout_s=30):
-        """The return code (negative: signal, as Python says it)."""
-        try:
-            return self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"ezpz did not end within {timeout_s} s; it said:\n{self.stderr()}") from None
-
-    def signal(self, number):
-        check(self.process.poll() is None, f"ezpz had ended already (rc {self.process.returncode})")
-        self.process.send_signal(number)
-
-    def ctrl_c(self):
-        """As a terminal does it: to the whole process group."""
-        check(self.process.poll() is None, "ezpz had ended before Ctrl-C")
-        os.killpg(self.process.pid, signal.SIGINT)
-
     def stdout(self):
         return self.stdout_path.read_bytes()
 
@@ -159,6 +119,10 @@ class Job(Artifacts):
 
     def saved(self):
         return [int(s) for s in SAVED.findall(self.stdout())]
+
+    def saved_in(self, attempt):
+        """Steps of the checkpoints that one attempt announced."""
+        return [int(s) for s in SAVED.findall(self.attempt_log(attempt))]
 
     def wait_step(self, step, attempt=1, timeout_s=20):
         """Until that step was finished by rank 0 of that attempt."""
@@ -186,8 +150,8 @@ class Job(Artifacts):
         def now():
             if condition():
                 return True
-            if self.process.poll() is not None:
-                raise Failure(f"ezpz ended (rc {self.process.returncode}) before {what}; it said:\n{self.stderr()}")
+            if self.returncode() is not None:
+                raise Failure(f"ezpz ended (rc {self.returncode()}) before {what}; it said:\n{self.stderr()}")
             return False
 
         wait_until(what, now, timeout_s)
@@ -195,3 +159,49 @@ class Job(Artifacts):
     def processes(self):
         """What the job runs: everything with this scenario's mark that has a rank."""
         return [p for p in self.context.processes() if "RANK" in processes.environ_of(p.pid)]
+
+
+class Job(Artifacts):
+    """One running or ended ezpz."""
+
+    def __init__(self, context, argv, logs, receipts, env=None):
+        index = len(list(context.dir.glob("ezpz-*.stderr")))
+        files = [context.dir / f"ezpz-{index}.{kind}" for kind in ("stdout", "stderr")]
+        super().__init__(context, logs, receipts, *files)
+        self.argv = [str(word) for word in argv]
+        (context.dir / f"ezpz-{index}.argv").write_text("\n".join(self.argv) + "\n")
+        with open(self.stdout_path, "wb") as out, open(self.stderr_path, "wb") as err:
+            self.process = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=env or context.env(),
+                cwd=context.dir,
+                start_new_session=True,
+            )
+        context.at_end(self._end)
+
+    def returncode(self):
+        return self.process.poll()
+
+    def _end(self):
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)  # ours and not yet waited for: the pid is its own
+            self.process.wait(10)
+
+    def wait(self, timeout_s=30):
+        """The return code."""
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"ezpz did not end within {timeout_s} s; it said:\n{self.stderr()}") from None
+
+    def signal(self, number):
+        check(self.process.poll() is None, f"ezpz had ended already (rc {self.process.returncode})")
+        self.process.send_signal(number)
+
+    def ctrl_c(self):
+        """As a terminal does it: to the whole process group."""
+        check(self.process.poll() is None, "ezpz had ended before Ctrl-C")
+        os.killpg(self.process.pid, signal.SIGINT)
