@@ -36,7 +36,8 @@ class Allocation {
 
   [[nodiscard]] const std::vector<Node>& active() const { return active_; }
   // In the order they will be used; the benched ones, behind the others, are among them.
-  [[nodiscard]] const std::vector<Node>& spare() const { return spare_; }
+  // A copy: who walks it may retire what it names.
+  [[nodiscard]] std::vector<Node> spare() const { return spare_; }
   [[nodiscard]] const std::vector<Node>& retired() const { return retired_; }
   // Those spares that were swapped out on a guess.
   [[nodiscard]] std::vector<Node> benched() const;

@@ -55,7 +55,7 @@
 #include "verdict/death.h"
 #include "verdict/finding.h"
 #include "verdict/first_cause.h"
-#include "verdict/gpu_error.h"
+#include "verdict/judge.h"
 #include "verdict/node_state.h"
 #include "verdict/verdict.h"
 
@@ -64,42 +64,6 @@ namespace {
 
 // The scheduler ends a job a little early or late by other clocks than ours.
 constexpr double kClockTolerance_s = 10;
-
-Finding found(Kind kind, double sure, std::string summary, std::string why_not_the_rest) {
-  Finding finding;
-  finding.verdict.kind = kind;
-  finding.verdict.confidence = sure;
-  finding.verdict.summary = std::move(summary);
-  finding.why_not_the_rest = std::move(why_not_the_rest);
-  return finding;
-}
-
-std::string_view words_of(Kind kind) {
-  switch (kind) {
-    case Kind::node_failure:
-      return "node failure";
-    case Kind::gpu_fault:
-      return "GPU fault";
-    case Kind::fabric_fault:
-      return "fabric fault";
-    case Kind::filesystem_fault:
-      return "filesystem fault";
-    case Kind::oom:
-      return "out of memory";
-    case Kind::app_error:
-      return "program error";
-    case Kind::env_fault:
-      return "environment fault";
-    case Kind::launcher_fault:
-      return "launcher fault";
-    case Kind::port_in_use:
-      return "port in use";
-    case Kind::collective_timeout:
-      return "collective timeout";
-    default:
-      return to_string(kind);
-  }
-}
 
 // ---- rule 1: a lost node
 
@@ -121,8 +85,7 @@ std::vector<std::string> hosts_the_scheduler_lost(const CaseFile& file) {
 // A stated end by somebody's decision, which mere node states do not overrule.
 bool somebody_decided_the_end(const CaseFile& file) {
   if (file.record.ending == Ending::user_stop) return true;
-  const auto& state = file.record.scheduler.job_state;
-  const std::optional<Kind> end = state ? end_of_job(*state) : std::nullopt;
+  const Kind end = end_of_job(file.record.scheduler.job_state.value_or("")).value_or(Kind::unknown);
   if (end == Kind::walltime || end == Kind::cancelled || end == Kind::preempted) return true;
   return std::any_of(file.exhibits.begin(), file.exhibits.end(), [](const Exhibit& exhibit) {
     return exhibit.fact->event == Event::limit && exhibit.fact->kind != Kind::node_failure;
@@ -340,131 +303,6 @@ std::optional<Finding> by_clean_end(const CaseFile& file) {
 
 // ---- rule 6: the first genuine cause
 
-std::string_view first_words(const Fact& fact) {
-  constexpr size_t kShown = 120;
-  return std::string_view(fact.text).substr(0, kShown);
-}
-
-// "program error: nid001306 rank 6 ended by signal 11 before anything else (line 12)"
-std::string death_sentence(const CaseFile& file, const Exhibit& death) {
-  const Fact& fact = *death.fact;
-  std::string text = death.host;
-  if (const std::string seats = rank_words(fact.ranks); !seats.empty()) {
-    text += (text.empty() ? "" : " ") + seats;
-  }
-  if (text.empty()) text = "a process";
-  const int signal = signal_of_death(fact);
-  if (signal != 0) {
-    text += " ended by signal " + std::to_string(signal);
-  } else if (fact.code >= 0) {
-    text += " exited with code " + std::to_string(fact.code);
-  } else {
-    text += " died";
-  }
-  text += " before anything else";
-  if (fact.line > 0) text += " (" + place_of(file.record.facts[death.index]) + ")";
-  return text;
-}
-
-std::string hosts_clause(const std::set<std::string>& hosts) {
-  return "on " + std::to_string(hosts.size()) + " hosts at once, so no host is convicted";
-}
-
-// Ranks of one host SIGKILLed while the others lived.
-Finding convict_killed_host(const CaseFile& file, const Killed& killed) {
-  Finding finding = found(Kind::node_failure, confidence::kPartOfHostDied, "", "");
-  finding.use(killed.deaths);
-  for (const Exhibit* death : killed.deaths) convict(file, *death, &finding);
-  Culprit& culprit = finding.verdict.culprits.front();
-  if (!culprit.ranks.empty() && culprit.ranks == file.ranks_on(culprit.host)) {
-    finding.verdict.confidence = confidence::kWholeHostDied;
-  }
-  finding.verdict.summary = "node failure: " + culprit.host + " lost " +
-                            (culprit.ranks.empty() ? "ranks" : rank_words(culprit.ranks)) +
-                            " (signal 9) before anything else ended";
-  finding.why_not_the_rest = "an echo: " + culprit.host + " had lost its ranks";
-  return finding;
-}
-
-// SIGKILL that convicts nobody.
-Finding killed_somewhere(const CaseFile& file, const Killed& killed) {
-  if (killed.hosts.size() == 1 && file.record.active.size() == 1) {
-    return found(Kind::oom, confidence::kInferred,
-                 "killed: the only host's ranks ended by signal 9 and nothing says who sent it; on "
-                 "a single host that is most often the kernel short of memory",
-                 "came after ranks were killed");
-  }
-  return found(Kind::unknown, confidence::kInferred,
-               killed.hosts.size() > 1
-                   ? "unknown: ranks were killed (signal 9) " + hosts_clause(killed.hosts)
-                   : "unknown: ranks were killed (signal 9) on a host that cannot be told",
-               "came after ranks were killed");
-}
-
-Finding judge_death(const CaseFile& file, const Cause& cause) {
-  const Exhibit& death = *cause.exhibit;
-  const Hand hand = hand_in_death(*death.fact);
-  if (hand == Hand::outside) {
-    const Killed killed_ranks = killed(file);
-    return killed_ranks.one_host_alone ? convict_killed_host(file, killed_ranks)
-                                       : killed_somewhere(file, killed_ranks);
-  }
-  const Kind kind = hand == Hand::unusable  ? Kind::env_fault
-                    : hand == Hand::unknown ? Kind::unknown
-                                            : Kind::app_error;
-  std::string summary = std::string(words_of(kind)) + ": " + death_sentence(file, death);
-  if (hand == Hand::unusable) summary += ": the command could not be run";
-  return found(kind, confidence::kBareExit, std::move(summary), "an echo: it came later");
-}
-
-// Which host a message convicts, when it is one that may.
-bool may_convict(const CaseFile& file, const Cause& cause) {
-  switch (cause.kind) {
-    case Kind::gpu_fault:
-      return gpu_error(*cause.exhibit->fact) == GpuError::hardware;
-    case Kind::node_failure:
-      // A message that only says ranks could not be reached convicts among several hosts.
-      return file.record.active.size() > 1;
-    default:
-      return false;
-  }
-}
-
-bool may_suspect(Kind kind) {
-  return kind == Kind::env_fault || kind == Kind::filesystem_fault || kind == Kind::launcher_fault;
-}
-
-Finding judge_message(const CaseFile& file, const Cause& cause,
-                      const std::vector<const Exhibit*>& same) {
-  const std::set<std::string> hosts = hosts_of(same);
-  const Fact& fact = *cause.exhibit->fact;
-  Kind kind = cause.kind;
-  if (kind == Kind::node_failure && fact.event == Event::launcher && hosts.size() > 1) {
-    kind = Kind::launcher_fault;  // that many nodes do not break at once: congestion
-  }
-  Finding finding = found(
-      kind, cause.weight == Weight::unclassified ? confidence::kUnknown : confidence::kMessage,
-      std::string(words_of(kind)) + ": ", "an echo: " + place_of(fact) + " came first");
-  Verdict& verdict = finding.verdict;
-  const std::string quoted = "\"" + printable(first_words(fact)) + "\" (" + place_of(fact) + ")";
-  if (hosts.size() > 1) {
-    verdict.summary += quoted + " " + hosts_clause(hosts);
-    return finding;
-  }
-  const std::string at = hosts.empty() ? "" : " on " + *hosts.begin();
-  verdict.summary += quoted + at;
-  if (hosts.empty()) return finding;
-  if (may_convict(file, cause)) {
-    for (const Exhibit* exhibit : same) {
-      if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
-    }
-  } else if (may_suspect(kind) && file.record.active.size() > 1) {
-    verdict.suspects.push_back(*hosts.begin());
-    verdict.summary += ", on that host alone";
-  }
-  return finding;
-}
-
 std::optional<Finding> by_first_cause(const CaseFile& file) {
   const std::optional<Cause> cause = first_cause(file);
   if (!cause) return std::nullopt;
@@ -472,19 +310,7 @@ std::optional<Finding> by_first_cause(const CaseFile& file) {
   if (cause->weight == Weight::unclassified && file.record.ending == Ending::watchdog) {
     return std::nullopt;
   }
-  const std::vector<const Exhibit*> same = same_failure(file, *cause);
-  const bool bare_death =
-      cause->exhibit->fact->event == Event::death && cause->kind == Kind::unknown;
-  Finding finding = bare_death ? judge_death(file, *cause) : judge_message(file, *cause, same);
-  finding.use(same);
-  if (finding.verdict.dead_ranks.empty()) {
-    std::set<int> dead;
-    for (const Exhibit* death : bare_death ? same : file.first_deaths()) {
-      dead.insert(death->fact->ranks.begin(), death->fact->ranks.end());
-    }
-    finding.verdict.dead_ranks.assign(dead.begin(), dead.end());
-  }
-  return finding;
+  return judge(file, *cause);
 }
 
 // ---- rules 7 to 9: no cause

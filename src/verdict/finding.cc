@@ -82,6 +82,15 @@ bool is_corroborated(const CaseFile& file, const Verdict& verdict) {
 
 }  // namespace
 
+Finding found(Kind kind, double sure, std::string summary, std::string why_not_the_rest) {
+  Finding finding;
+  finding.verdict.kind = kind;
+  finding.verdict.confidence = sure;
+  finding.verdict.summary = std::move(summary);
+  finding.why_not_the_rest = std::move(why_not_the_rest);
+  return finding;
+}
+
 void convict(const CaseFile& file, const Exhibit& exhibit, Finding* finding) {
   const std::vector<int> seats = file.seats(exhibit);
   add_ranks(seats, &finding->verdict.dead_ranks);
@@ -111,6 +120,33 @@ void close_finding(const CaseFile& file, Finding* finding) {
         std::min(verdict.confidence + confidence::kCorroboration, confidence::kMost);
   }
   if (verdict.remedy.empty()) verdict.remedy = remedy_for(file.record, verdict);
+}
+
+std::string_view words_of(Kind kind) {
+  switch (kind) {
+    case Kind::node_failure:
+      return "node failure";
+    case Kind::gpu_fault:
+      return "GPU fault";
+    case Kind::fabric_fault:
+      return "fabric fault";
+    case Kind::filesystem_fault:
+      return "filesystem fault";
+    case Kind::oom:
+      return "out of memory";
+    case Kind::app_error:
+      return "program error";
+    case Kind::env_fault:
+      return "environment fault";
+    case Kind::launcher_fault:
+      return "launcher fault";
+    case Kind::port_in_use:
+      return "port in use";
+    case Kind::collective_timeout:
+      return "collective timeout";
+    default:
+      return to_string(kind);
+  }
 }
 
 std::string rank_words(const std::vector<int>& ascending) {

@@ -36,12 +36,16 @@ struct Finding {
   }
 };
 
+Finding found(Kind, double sure, std::string summary, std::string why_not_the_rest);
+
 // Convicts the active host the exhibit names, or adds the exhibit's ranks to its conviction.
 void convict(const CaseFile&, const Exhibit&, Finding*);
 
 // Sorts used, fills set_aside, retired_host_named and remedy, and counts corroboration.
 void close_finding(const CaseFile&, Finding*);
 
+// "node failure", "program error": a kind for people.
+std::string_view words_of(Kind);
 // "ranks 4-7", "rank 5", "" for none.
 std::string rank_words(const std::vector<int>& ascending);
 // "nid001304, nid001306 and nid001308"
