@@ -135,6 +135,12 @@ std::string printable(std::string_view text, size_t max_bytes) {
   return safe;
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string safe;
+  for (const std::string& line : split_lines(text)) safe += printable(line, line.size()) + '\n';
+  return safe;
+}
+
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates) {
   const std::string* best = nullptr;

@@ -26,6 +26,9 @@ std::string shell_join(const std::vector<std::string>& argv);
 // Hostile bytes made safe to show: control characters (escape sequences among them) become '?'.
 std::string printable(std::string_view, size_t max_bytes = 400);
 
+// The same for text of several lines: newlines stay.
+std::string printable_lines(std::string_view);
+
 // The candidate a mistyped word most likely meant, when one is close enough to say so.
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);

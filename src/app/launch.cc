@@ -1,0 +1,231 @@
+// `ezpz launch`: sets the stage and runs one attempt, a few (--retries), or the failover loop.
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/command.h"
+#include "app/launch_options.h"
+#include "app/launch_setup.h"
+#include "app/site_view.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "failover/allocation.h"
+#include "failover/job_dir.h"
+#include "failover/live_world.h"
+#include "failover/loop.h"
+#include "failover/record_json.h"
+#include "verdict/stop_reason.h"
+
+namespace ezpz::app {
+namespace {
+
+constexpr double kDefaultIdle_s = 1800;     // legitimate silences of minutes exist
+constexpr double kTerminalPatience_s = 10;  // at the end, for output still on its way
+constexpr double kDiskPatience_s = 5;
+constexpr int kDefaultRelaunches = 10;
+
+struct Stage {
+  LaunchOptions options;
+  SiteView site;
+  LaunchSetup setup;
+  std::string job_dir;
+};
+
+int print_dry_run(const Stage& stage) {
+  launch::Request request = stage.setup.request;
+  request.hosts.assign(stage.setup.pool.begin(),
+                       stage.setup.pool.begin() + static_cast<std::ptrdiff_t>(stage.setup.active));
+  const bool keeps_record = stage.options.auto_retry || stage.options.log_dir;
+  if (keeps_record) {
+    request.hostfile_path = stage.options.log_dir.value_or("logs") + "/failover-" +
+                            stage.setup.job_id + "/active.hostfile";
+  }
+  request.attempt_id = stage.setup.job_id + ".dry.1";
+  const Result<launch::Plan> plan = stage.setup.launcher->plan(request);
+  if (!plan) return usage_error(plan.error().one_line());
+  write_all(1, launch::render(*plan));
+  return 0;
+}
+
+failover::LiveSettings live_settings(const Stage& stage) {
+  failover::LiveSettings settings;
+  settings.launcher = stage.setup.launcher;
+  settings.request = stage.setup.request;
+  const double idle_s = stage.options.idle_timeout_s;
+  settings.supervise.idle_timeout_s =
+      idle_s >= 0 ? idle_s : (stage.options.auto_retry ? kDefaultIdle_s : 0);
+  settings.supervise.grace_s = stage.options.grace_s;
+  settings.scheduler =
+      stage.site.job.in_job() ? stage.site.job.scheduler : site::SchedulerKind::none;
+  settings.job_id = stage.setup.job_id;
+  settings.naming = stage.site.machine.machine.naming;
+  settings.job_dir = stage.job_dir;
+  settings.run_salt = fmt::format("{:x}", static_cast<unsigned long>(getpid()));
+  return settings;
+}
+
+void record_start(failover::LiveWorld& world, const Stage& stage) {
+  const LaunchOptions& options = stage.options;
+  const std::vector<Node>& pool = stage.setup.pool;
+  const auto split = pool.begin() + static_cast<std::ptrdiff_t>(stage.setup.active);
+  world.record("start", {{"command", options.command},
+                         {"launcher", std::string(stage.setup.launcher->name)},
+                         {"launcher_flags", options.launcher_flags},
+                         {"machine", stage.site.machine.machine.name},
+                         {"machine_why", stage.site.machine.why},
+                         {"scheduler", std::string(to_string(stage.site.job.scheduler))},
+                         {"job_id", stage.setup.job_id},
+                         {"active", failover::spellings_json({pool.begin(), split})},
+                         {"spare", failover::spellings_json({split, pool.end()})},
+                         {"ranks", stage.setup.request.ranks},
+                         {"ranks_per_node", stage.setup.request.ranks_per_node},
+                         {"auto_retry", options.auto_retry},
+                         {"blind", options.blind},
+                         {"end_time_s", stage.site.job.end_time_s ? Json(*stage.site.job.end_time_s)
+                                                                  : Json(nullptr)},
+                         {"unknown", stage.site.job.trouble},
+                         {"host", stage.site.hostname},
+                         {"pid", getpid()}});
+}
+
+// What the job's end means for the shell. A stop by signal is told as a shell would tell it.
+int exit_code(const failover::LiveWorld& world, const Exit& exit, bool success) {
+  if (world.stop_signal() != 0) return 128 + world.stop_signal();
+  if (success) return 0;
+  const int code = exit.shell_code();
+  return code > 0 ? code : 1;  // srun ends with 0 when a node is lost: that is no success
+}
+
+void flush(failover::Helpers& helpers) {
+  helpers.terminal.settle(kTerminalPatience_s);
+  helpers.disk.settle(kDiskPatience_s);
+}
+
+int run_auto_retry(failover::LiveWorld& world, Stage& stage) {
+  Result<failover::Allocation> allocation =
+      failover::Allocation::split(stage.setup.pool, stage.setup.active);
+  if (!allocation) return usage_error(allocation.error().one_line());
+  failover::LoopSettings settings;
+  settings.max_relaunches =
+      static_cast<int>(stage.options.max_failover_retries.value_or(kDefaultRelaunches));
+  verdict::parse(stage.options.blind, &settings.blind);
+  settings.min_active = static_cast<int>(stage.options.min_nodes.value_or(0));
+  const failover::LoopResult result = failover::run_failover(world, *allocation, settings);
+  world.announce_stop(result.stop_reason);
+  return exit_code(world, result.last_exit, result.stop_reason == "success");
+}
+
+// One attempt, or with --retries a few on the same hosts. No host is judged; the verdict is told.
+int run_plain(failover::LiveWorld& world, const Stage& stage) {
+  failover::AttemptInput input;
+  input.active.assign(stage.setup.pool.begin(),
+                      stage.setup.pool.begin() + static_cast<std::ptrdiff_t>(stage.setup.active));
+  for (const Node& host : input.active) input.hostfile_text += host.spelled + "\n";
+  const long attempts = 1 + stage.options.retries.value_or(0);
+  while (true) {
+    const failover::AttemptOutcome outcome = world.run_attempt(input);
+    if (!outcome.started) {
+      if (world.stop_requested()) return 128 + world.stop_signal();
+      log::error(outcome.trouble);
+      return kUsageError;
+    }
+    world.record("attempt_end", failover::to_json(outcome.record));
+    const verdict::Verdict verdict = verdict::attribute(
+        outcome.record, [&](std::string_view name) { return world.node_key(name); });
+    world.record("verdict", failover::to_json(verdict, outcome.record.facts));
+    const bool success = verdict.kind == Kind::success;
+    if (!success) {
+      world.say(verdict.summary);
+      if (!verdict.remedy.empty()) world.say("try: " + verdict.remedy);
+    }
+    if (success || world.stop_requested() || input.attempt >= attempts) {
+      world.record(
+          "stop", {{"reason", success ? "success" : "attempts_used"}, {"attempts", input.attempt}});
+      return exit_code(world, outcome.record.exit, success);
+    }
+    ++input.attempt;
+    world.say(fmt::format("starting again on the same hosts ({} of {})", input.attempt, attempts));
+  }
+}
+
+void tell_beginning(failover::LiveWorld& world, const Stage& stage) {
+  for (const std::string& note : stage.setup.notes) log::warning(note);
+  if (!stage.options.auto_retry) return;
+  const auto spares = stage.setup.pool.size() - stage.setup.active;
+  world.say(fmt::format("job {} on {}: {} active and {} spare hosts, {} ranks by {}; record in {}",
+                        stage.setup.job_id, stage.site.machine.machine.name, stage.setup.active,
+                        spares, stage.setup.request.ranks, stage.setup.launcher->name,
+                        stage.job_dir));
+  if (stage.site.job.no_kill == false) {
+    log::warning(
+        "the job was not submitted with --no-kill: the scheduler ends it with the first lost node "
+        "(sbatch --no-kill)");
+  }
+  for (const std::string& trouble : stage.site.job.trouble) {
+    log::warning("the scheduler did not answer: " + trouble);
+  }
+}
+
+}  // namespace
+
+int run_launch(const Words& words) {
+  LaunchOptions for_help;
+  const FlagTable table = launch_flags(for_help);
+  if (table.wants_help(words)) {
+    std::string text = table.help() + "\nFAILOVER STOP reasons\n";
+    for (const verdict::StopReason& reason : verdict::stop_reasons()) {
+      text += fmt::format("  {:<20} {}\n", reason.word, reason.meaning);
+    }
+    write_all(1, text);
+    return 0;
+  }
+  Result<LaunchOptions> options = parse_launch_options(words);
+  if (!options) return usage_error(options.error().one_line());
+  if (options->quiet) log::set_level(log::Level::warning);
+
+  // The helpers are forked first, while the process is small. They cost a dry run nothing.
+  Loop loop;
+  failover::Helpers helpers(loop);
+  if (!options->dry_run) {
+    if (Status started = helpers.start(); !started) return usage_error(started.error().one_line());
+  }
+  const auto depth = options->auto_retry ? site::Depth::everything : site::Depth::environment;
+  Result<SiteView> site = look_around(loop, options->machine, options->machines_dir, depth);
+  if (!site) return usage_error(site.error().one_line());
+  Result<LaunchSetup> setup = set_up_launch(*options, *site);
+  if (!setup) return usage_error(setup.error().one_line());
+  Stage stage{std::move(*options), std::move(*site), std::move(*setup), ""};
+  if (stage.options.dry_run) return print_dry_run(stage);
+
+  const Result<evidence::Grammar> grammar = evidence::Grammar::load(stage.options.patterns_dir);
+  if (!grammar) return usage_error(grammar.error().one_line());
+  std::optional<failover::JobDir> job_dir;
+  if (stage.options.auto_retry || stage.options.log_dir) {
+    Result<failover::JobDir> made = failover::make_job_dir(
+        helpers.disk, stage.options.log_dir.value_or("logs"), stage.setup.job_id);
+    if (!made) return usage_error(made.error().one_line());
+    job_dir.emplace(std::move(*made));
+    stage.job_dir = job_dir->path;
+  }
+
+  int code = 0;
+  {
+    failover::LiveWorld world(loop, helpers, *grammar, live_settings(stage));
+    if (job_dir && !job_dir->lock.unavailable().empty()) {
+      world.record("unknown", {{"what", "lock"}, {"why", job_dir->lock.unavailable()}});
+    }
+    record_start(world, stage);
+    tell_beginning(world, stage);
+    code = stage.options.auto_retry ? run_auto_retry(world, stage) : run_plain(world, stage);
+  }
+  flush(helpers);
+  return code;
+}
+
+}  // namespace ezpz::app

@@ -1,0 +1,28 @@
+// From options and site to what a launch needs: which hosts, how many ranks, which launcher. Pure
+// but for reading the hostfile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/launch_options.h"
+#include "app/site_view.h"
+#include "base/node.h"
+#include "base/result.h"
+#include "launch/counts.h"
+#include "launch/plan.h"
+
+namespace ezpz::app {
+
+struct LaunchSetup {
+  const launch::Launcher* launcher = nullptr;
+  std::vector<Node> pool;  // hosts that may be used, in order: the first `active` run
+  size_t active = 0;
+  launch::Request request;  // all that is the same for every attempt
+  std::string job_id;
+  std::vector<std::string> notes;  // worth a line to the user
+};
+
+Result<LaunchSetup> set_up_launch(const LaunchOptions&, const SiteView&);
+
+}  // namespace ezpz::app

@@ -1,0 +1,78 @@
+// ezpz: one binary, one subcommand a job.
+#include <stdio.h>
+
+#include <string>
+
+#include "app/command.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace ezpz::app {
+namespace {
+
+constexpr std::string_view kVersion = "0.1.0";
+
+constexpr Command kCommands[] = {
+    {"launch", "run a distributed job; with --auto-retry, survive the loss of nodes", run_launch},
+    {"info", "show the machine, scheduler, job and hosts ezpz sees, and why", run_info},
+    {"report", "tell what happened in a job, from its journal", run_report},
+    {"hostlist", "expand or compress a SLURM host list", run_hostlist},
+    {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
+    {"local-run", "", run_local_run},
+    {"node-check", "", run_node_check},
+};
+
+std::string overview() {
+  std::string text =
+      "usage: ezpz COMMAND [flags]\n\n"
+      "Launches distributed training on clusters and on one machine, says what died, where, and "
+      "on\n"
+      "what evidence, swaps the sick node for a spare and relaunches.\n\nCommands\n";
+  for (const Command& command : kCommands) {
+    if (command.summary.empty()) continue;
+    std::string line = "  " + std::string(command.name);
+    line.resize(14, ' ');
+    text += line + std::string(command.summary) + "\n";
+  }
+  return text + "\nezpz COMMAND --help tells more. ezpz --version prints the version.\n";
+}
+
+int unknown_command(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    if (!command.summary.empty()) names.emplace_back(command.name);
+  }
+  const auto meant = nearest(word, names);
+  return usage_error("unknown command: " + word +
+                     (meant ? " (did you mean " + *meant + "?)" : " (see ezpz --help)"));
+}
+
+int run(const Words& words) {
+  if (words.empty()) {
+    fputs(overview().c_str(), stderr);
+    return kUsageError;
+  }
+  if (words[0] == "-h" || words[0] == "--help" || words[0] == "help") {
+    fputs(overview().c_str(), stdout);
+    return 0;
+  }
+  if (words[0] == "--version" || words[0] == "version") {
+    printf("ezpz %s\n", std::string(kVersion).c_str());
+    return 0;
+  }
+  for (const Command& command : kCommands) {
+    if (words[0] == command.name) return command.run(Words(words.begin() + 1, words.end()));
+  }
+  return unknown_command(words[0]);
+}
+
+}  // namespace
+
+int usage_error(const std::string& message) {
+  log::error(message);
+  return kUsageError;
+}
+
+}  // namespace ezpz::app
+
+int main(int argc, char** argv) { return ezpz::app::run(ezpz::app::Words(argv + 1, argv + argc)); }

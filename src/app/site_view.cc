@@ -1,0 +1,39 @@
+#include "app/site_view.h"
+
+#include "base/process.h"
+
+namespace ezpz::app {
+
+Result<SiteView> look_around(Loop& loop, const std::string& machine_name,
+                             const std::string& machines_dir, site::Depth depth) {
+  SiteView view;
+  view.env = site::current_environment();
+  view.hostname = site::own_hostname();
+  const AskHelper ask = [&loop](const Argv& argv, double timeout_s) {
+    return run_helper(loop, argv, timeout_s);
+  };
+  const auto exists = [](const std::string& name) { return !find_program(name).empty(); };
+  view.job = site::discover(view.env, ask, exists, depth);
+
+  const Result<std::vector<site::Machine>> machines = site::load_machines(machines_dir);
+  if (!machines) return machines.error();
+  if (!machine_name.empty()) {
+    Result<site::Detection> named = site::named_machine(*machines, machine_name);
+    if (!named) return named.error();
+    view.machine = std::move(*named);
+    return view;
+  }
+  site::Identity identity{view.hostname, "", view.job.cluster, view.env};
+  view.machine = site::detect_machine(*machines, identity);
+  if (!view.machine.known || depth == site::Depth::everything) {
+    // The full name costs a question to the resolver: only when the short one does not tell.
+    std::string trouble;
+    view.fqdn = site::own_fqdn(view.hostname, ask, &trouble);
+    if (!trouble.empty()) view.trouble.push_back(trouble);
+    identity.fqdn = view.fqdn;
+    view.machine = site::detect_machine(*machines, identity);
+  }
+  return view;
+}
+
+}  // namespace ezpz::app

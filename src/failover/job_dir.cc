@@ -1,0 +1,97 @@
+#include "failover/job_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+namespace ezpz::failover {
+namespace {
+
+constexpr double kPatience_s = 10;
+constexpr int kMaxRuns = 10000;
+
+std::string safe_name(const std::string& job_id) {
+  std::string name;
+  for (const char c : job_id) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
+    name += plain ? c : '_';
+  }
+  return name.empty() ? "_" : name;
+}
+
+std::string run_path(const std::string& log_dir, const std::string& job_id, int run) {
+  std::string path = log_dir + "/failover-" + safe_name(job_id);
+  if (run > 1) path += ".run-" + std::to_string(run);
+  return path;
+}
+
+// The errno of making the directory; ETIMEDOUT when the disk does not answer.
+int make_through(journal::Scribe& scribe, const std::string& path) {
+  // Shared: a hung disk may answer when nobody waits any more.
+  auto trouble = std::make_shared<int>(ETIMEDOUT);
+  scribe.make_directories(path, [trouble](int got) { *trouble = got; });
+  scribe.settle(kPatience_s);
+  return *trouble;
+}
+
+}  // namespace
+
+Result<JobLock> JobLock::take(const std::string& path) {
+  JobLock lock;
+  lock.fd_ = Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock.fd_) {
+    return Error{std::string("cannot write the lock: ") + strerrordesc_np(errno), path,
+                 "choose another --log-dir"};
+  }
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  if (fcntl(lock.fd_.get(), F_SETLK, &range) == 0) return lock;
+  if (errno == EAGAIN || errno == EACCES) {
+    struct flock holder = range;
+    std::string who;
+    if (fcntl(lock.fd_.get(), F_GETLK, &holder) == 0 && holder.l_pid > 0) {
+      who = " (process " + std::to_string(holder.l_pid) + ")";
+    }
+    return Error{"another ezpz launch --auto-retry runs on this allocation" + who, path,
+                 "end it first, or give each its own --log-dir and --hostfile"};
+  }
+  lock.unavailable_ = strerrordesc_np(errno);
+  return lock;
+}
+
+Result<JobDir> make_job_dir(journal::Scribe& scribe, const std::string& log_dir,
+                            const std::string& job_id) {
+  if (const int trouble = make_through(scribe, log_dir); trouble != 0) {
+    return Error{std::string("cannot use the log directory: ") + strerrordesc_np(trouble), log_dir,
+                 "choose another --log-dir"};
+  }
+  Result<JobLock> lock = JobLock::take(log_dir + "/.failover-" + safe_name(job_id) + ".lock");
+  if (!lock) return lock.error();
+  for (int run = 1; run <= kMaxRuns; ++run) {
+    const std::string path = run_path(log_dir, job_id, run);
+    if (file_exists(path)) continue;
+    if (const int trouble = make_through(scribe, path); trouble != 0) {
+      return Error{std::string("cannot make the job's directory: ") + strerrordesc_np(trouble),
+                   path, "choose another --log-dir"};
+    }
+    return JobDir{path, run, std::move(*lock)};
+  }
+  return Error{"too many runs of this job", log_dir, "clear the old ones away"};
+}
+
+std::string newest_run(const std::string& log_dir, const std::string& job_id) {
+  std::string newest;
+  for (int run = 1; run <= kMaxRuns; ++run) {
+    const std::string path = run_path(log_dir, job_id, run);
+    if (!file_exists(path)) break;
+    newest = path;
+  }
+  return newest;
+}
+
+}  // namespace ezpz::failover

@@ -1,0 +1,43 @@
+// Where a job's record lies: <log-dir>/failover-<jobid>/, and failover-<jobid>.run-2/ beside it
+// when an earlier run of the same job left one. Nothing is ever overwritten.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "base/loop.h"
+#include "base/result.h"
+#include "journal/scribe.h"
+
+namespace ezpz::failover {
+
+// Held for the life of the process: two failover runs on one job would swap each other's hosts.
+// A POSIX record lock: it works on Lustre and NFS, and forked helpers do not inherit it.
+class JobLock {
+ public:
+  // An error when another live process holds it. Where the file system has no locks the lock is
+  // not held and `unavailable` says why.
+  static Result<JobLock> take(const std::string& path);
+  [[nodiscard]] const std::string& unavailable() const { return unavailable_; }
+
+ private:
+  Fd fd_;
+  std::string unavailable_;
+};
+
+struct JobDir {
+  std::string path;
+  int run = 1;
+  JobLock lock;
+};
+
+// Makes the directory through the scribe, so that a hung disk is an error after a bounded wait and
+// not a hang. job_id is made safe for a file name first.
+Result<JobDir> make_job_dir(journal::Scribe&, const std::string& log_dir,
+                            const std::string& job_id);
+
+// The newest run's directory of a job, for reading; empty when there is none.
+std::string newest_run(const std::string& log_dir, const std::string& job_id);
+
+}  // namespace ezpz::failover

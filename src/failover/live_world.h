@@ -1,0 +1,96 @@
+// The real world of the failover loop: a launcher's processes, the scheduler's answers, the disk,
+// the terminal and the signals that come to ezpz.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/loop.h"
+#include "evidence/stream.h"
+#include "failover/world.h"
+#include "journal/journal.h"
+#include "journal/scribe.h"
+#include "launch/plan.h"
+#include "probe/probe.h"
+#include "site/scheduler.h"
+#include "supervise/keeper.h"
+#include "supervise/supervisor.h"
+
+namespace ezpz::failover {
+
+struct LiveSettings {
+  const launch::Launcher* launcher = nullptr;
+  // What does not change between attempts; hosts, attempt, port and the like are filled in.
+  launch::Request request;
+  supervise::Settings supervise;
+  site::SchedulerKind scheduler = site::SchedulerKind::none;
+  std::string job_id;
+  NodeNaming naming;
+  std::string job_dir;   // empty: nothing is written
+  std::string run_salt;  // keeps apart what two runs of a job would otherwise name alike
+};
+
+// The processes beside ezpz that must exist before anything else is started.
+struct Helpers {
+  explicit Helpers(Loop& loop) : keeper(loop), terminal(loop), disk(loop) {}
+  Status start();
+  supervise::Keeper keeper;
+  journal::Scribe terminal;
+  journal::Scribe disk;
+};
+
+class LiveWorld : public World {
+ public:
+  // loop, helpers and grammar must outlive the world. Takes over SIGINT, SIGTERM, SIGHUP, SIGUSR1
+  // and SIGUSR2.
+  LiveWorld(Loop& loop, Helpers& helpers, const evidence::Grammar& grammar, LiveSettings settings);
+  ~LiveWorld() override;
+
+  AttemptOutcome run_attempt(const AttemptInput&) override;
+  NodeStates node_states(const std::vector<Node>&) override;
+  std::optional<double> time_left_s() override;
+  verdict::ProbeOutcome probe(const std::vector<Node>&) override;
+  FenceOutcome fence(const std::vector<Node>& kept, const std::vector<Node>& fresh) override;
+  void pause(double seconds) override;
+  bool stop_requested() override { return stop_signal_ != 0; }
+  bool end_announced() override { return end_announced_; }
+  void record(std::string_view name, const Json& context) override;
+  void publish_bad_nodes(const std::string& text) override;
+  void say(const std::string& line) override;
+  std::string node_key(std::string_view spelled) override;
+
+  [[nodiscard]] int stop_signal() const { return stop_signal_; }
+  // Prints "FAILOVER STOP: <reason>" unless it has been printed: the scheduler may leave us only
+  // seconds, so a walltime or a cancel is announced while the attempt still ends.
+  void announce_stop(const std::string& reason);
+
+ private:
+  struct Attempt;
+  void on_stop_signal(int signal);
+  void ask_about_the_end();
+  void consider_early_end(const std::string& reason, const std::string& why);
+  Result<launch::Plan> make_plan(const AttemptInput&, std::string* hostfile_trouble);
+  void ask_scheduler(Attempt&);
+  void await_scheduler(Attempt&);
+  void note_placement(Attempt&, const launch::Plan&, bool at_the_end);
+  probe::ProbeSpec probe_spec(const std::vector<Node>& hosts) const;
+  bool stale_step_on(const std::vector<Node>& hosts, std::string* trouble);
+
+  Loop& loop_;
+  Helpers& helpers_;
+  const evidence::Grammar& grammar_;
+  LiveSettings settings_;
+  std::unique_ptr<journal::Journal> journal_;
+  Attempt* current_ = nullptr;
+  std::string last_attempt_id_;
+  std::string last_step_id_;
+  std::string stop_announced_;
+  int stop_signal_ = 0;
+  bool end_announced_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
+};
+
+}  // namespace ezpz::failover
