@@ -79,6 +79,7 @@ std::vector<Node> slurm_node_order(const std::vector<Node>& hosts,
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Node> order;
+  order.reserve(ordered.size());
   for (auto& [at, node] : ordered) order.push_back(std::move(node));
   return order;
 }

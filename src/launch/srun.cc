@@ -55,9 +55,13 @@ std::vector<OurFlag> our_flags(const Request& request) {
       // A nodelist is a floor, not a fence: fewer names than -N and SLURM picks the rest itself.
       {"-N" + hosts, {"nodes"}},
       {"-n" + std::to_string(request.ranks), {"ntasks"}},
-      {"--ntasks-per-node=" + std::to_string(request.ranks_per_node), {"ntasks-per-node"}},
-      {"--distribution=block", {"distribution"}},
   };
+  // Where ranks do not fill the hosts evenly srun would only warn that it ignores this one.
+  if (request.ranks == request.ranks_per_node * static_cast<int>(request.hosts.size())) {
+    flags.push_back(
+        {"--ntasks-per-node=" + std::to_string(request.ranks_per_node), {"ntasks-per-node"}});
+  }
+  flags.push_back({"--distribution=block", {"distribution"}});
   if (request.gpus_per_node > 0) {
     flags.push_back({"--gpus-per-node=" + std::to_string(request.gpus_per_node),
                      {"gpus-per-node", "gpus", "gpus-per-task", "gpus-per-socket", "gres",

@@ -54,6 +54,7 @@ std::vector<Match> env_matches(const std::vector<Machine>& machines, const Envir
 
 std::string names(const std::vector<Match>& found) {
   std::vector<std::string> list;
+  list.reserve(found.size());
   for (const Match& match : found) list.push_back(match.machine->name);
   return join(list, " or ");
 }
@@ -137,6 +138,7 @@ Result<Detection> named_machine(const std::vector<Machine>& machines, const std:
     return Detection{*machine, "--machine says so", machine->name != "generic"};
   }
   std::vector<std::string> known;
+  known.reserve(machines.size());
   for (const Machine& machine : machines) known.push_back(machine.name);
   const auto suggestion = nearest(name, known);
   return Error{

@@ -34,8 +34,8 @@ std::optional<bool> read_no_kill(std::string_view batch_script);
 Argv my_jobs_query(const std::string& user);                     // the user's running jobs
 std::vector<std::string> read_my_jobs(std::string_view output);  // ids, ascending as printed
 
-// NodeName -> state as printed: "IDLE", "ALLOCATED", "DOWN*", "IDLE+DRAIN". Hosts SLURM does not
-// know are missing from the map.
+// NodeName -> state as printed: "IDLE", "ALLOCATED", "DOWN+NOT_RESPONDING", "IDLE+DRAIN". Hosts
+// SLURM does not know are missing from the map; scontrol then exits 1 and still prints the others.
 Argv nodes_query(const std::vector<std::string>& hosts);  // scontrol show node -o LIST
 std::map<std::string, std::string> read_nodes(std::string_view output);
 

@@ -12,14 +12,19 @@ namespace {
 
 using Hosts = std::vector<std::string>;
 
+// What scontrol 22.05.8 printed, here and below, after a node of four was lost.
 constexpr const char* job_line =
-    "JobId=42 JobName=train UserId=me(1000) GroupId=me(1000) MCS_label=N/A Priority=4294901757 "
+    "JobId=42 JobName=train UserId=me(1000) GroupId=me(1000) MCS_label=N/A Priority=4294901759 "
     "Nice=0 Account=(null) QOS=(null) JobState=RUNNING Reason=None Dependency=(null) Requeue=1 "
-    "Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0 RunTime=00:01:02 TimeLimit=00:10:00 "
-    "TimeMin=N/A SubmitTime=2026-11-29T16:00:00 StartTime=2026-11-29T16:00:01 "
-    "EndTime=2026-11-29T16:10:01 Deadline=N/A Partition=debug ReqNodeList=(null) "
+    "Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0 RunTime=00:00:42 TimeLimit=00:30:00 TimeMin=N/A "
+    "SubmitTime=2026-11-29T16:34:06 EligibleTime=2026-11-29T16:34:06 "
+    "AccrueTime=2026-11-29T16:34:06 StartTime=2026-11-29T16:34:06 EndTime=2026-11-29T17:04:06 "
+    "Deadline=N/A SuspendTime=None SecsPreSuspend=0 LastSchedEval=2026-11-29T16:34:06 "
+    "Scheduler=Backfill Partition=all AllocNode:Sid=ezpzctl:3250 ReqNodeList=(null) "
     "ExcNodeList=(null) NodeList=nid[000001,000003-000004] BatchHost=nid000001 NumNodes=3 "
-    "Command=/home/me/job.sh WorkDir=/home/me\n";
+    "NumCPUs=24 NumTasks=16 CPUs/Task=1 ReqB:S:C:T=0:0:*:* TRES=cpu=32,mem=16000M,node=4 "
+    "Features=(null) DelayBoot=00:00:00 Licenses=(null) Network=(null) Command=/home/me/job.sh "
+    "WorkDir=/home/me StdErr=/home/me/out.txt Power= TresPerNode=gres:gpu:4 \n";
 
 TEST(SlurmJob, IsReadFromOneLineOrMany) {
   for (std::string text :
@@ -36,7 +41,7 @@ TEST(SlurmJob, IsReadFromOneLineOrMany) {
     EXPECT_EQ(job->state, "RUNNING");
     EXPECT_EQ(job->user, "me");
     EXPECT_EQ(job->hosts, (Hosts{"nid000001", "nid000003", "nid000004"}));
-    EXPECT_EQ(job->end_time_s, parse_time("2026-11-29T16:10:01"));
+    EXPECT_EQ(job->end_time_s, parse_time("2026-11-29T17:04:06"));
     EXPECT_FALSE(job->heterogeneous);
   }
 }
@@ -87,12 +92,15 @@ TEST(SlurmJobs, IdsAreListedOnce) {
 TEST(SlurmNodes, StatesAreReadByName) {
   EXPECT_EQ(nodes_query({"nid1", "nid2"}), (Argv{"scontrol", "show", "node", "-o", "nid[1-2]"}));
   const auto states = read_nodes(
-      "NodeName=nid1 Arch=x86_64 CoresPerSocket=1 CPUAlloc=0 State=IDLE+DRAIN ThreadsPerCore=1 "
-      "Reason=State=DOWN [root@2026-11-29T16:00:00]\n"
-      "NodeName=nid2 NodeAddr=10.0.0.2 State=DOWN* ThreadsPerCore=1\n"
-      "Node nid9 not found\n");
-  EXPECT_EQ(states,
-            (std::map<std::string, std::string>{{"nid1", "IDLE+DRAIN"}, {"nid2", "DOWN*"}}));
+      "NodeName=nid000001 Arch=x86_64 CoresPerSocket=1  CPUAlloc=8 CPUEfctv=8 CPUTot=8 "
+      "NodeAddr=10.221.222.1 NodeHostName=nid000001 Version=22.05.8 RealMemory=4000 Sockets=8 "
+      "Boards=1 State=ALLOCATED ThreadsPerCore=1 TmpDisk=0 Partitions=all  "
+      "ExtSensorsTemp=n/s\n"
+      "NodeName=nid000002 Arch=x86_64 State=DOWN+NOT_RESPONDING ThreadsPerCore=1 "
+      "Reason=State=IDLE [slurm@2026-11-29T16:35:00]\n"
+      "Node foo not found\n");
+  EXPECT_EQ(states, (std::map<std::string, std::string>{{"nid000001", "ALLOCATED"},
+                                                        {"nid000002", "DOWN+NOT_RESPONDING"}}));
 }
 
 TEST(SlurmNodes, DeadIsNotUsableAndDrainingIsItsOwnQuestion) {
@@ -101,9 +109,9 @@ TEST(SlurmNodes, DeadIsNotUsableAndDrainingIsItsOwnQuestion) {
         "ALLOCATED+COMPLETING", "IDLE+PLANNED", "maint$", "", "SOMETHING_NEW"}) {
     EXPECT_TRUE(is_usable(state)) << state;
   }
-  for (const char* state :
-       {"DOWN", "DOWN*", "down", "IDLE*", "IDLE+NOT_RESPONDING", "FAIL", "FAILING", "DOWN+DRAIN",
-        "IDLE~", "IDLE+POWERED_DOWN", "ERROR", "ALLOCATED*+DRAIN", "IDLE#"}) {
+  for (const char* state : {"DOWN", "DOWN*", "down", "IDLE*", "DOWN+NOT_RESPONDING", "IDLE+FAIL",
+                            "IDLE+NOT_RESPONDING", "FAIL", "FAILING", "DOWN+DRAIN", "IDLE~",
+                            "IDLE+POWERED_DOWN", "ERROR", "ALLOCATED*+DRAIN", "IDLE#"}) {
     EXPECT_FALSE(is_usable(state)) << state;
   }
   EXPECT_TRUE(is_draining("IDLE+DRAIN"));
@@ -114,9 +122,12 @@ TEST(SlurmNodes, DeadIsNotUsableAndDrainingIsItsOwnQuestion) {
 TEST(SlurmSteps, OnlyNumberedStepsCount) {
   const auto steps = read_steps(
       "StepId=42.extern UserId=0 State=RUNNING NodeList=nid[000001-000004]\n"
-      "StepId=42.batch UserId=0 State=RUNNING NodeList=nid000001\n"
-      "StepId=42.3 UserId=0 StartTime=2026-11-29T16:00:00 TimeLimit=UNLIMITED State=RUNNING "
-      "Partition=debug NodeList=nid[000001-000002] Nodes=2\n");
+      "StepId=42.batch UserId=0 StartTime=2026-11-29T16:34:45 TimeLimit=UNLIMITED State=RUNNING "
+      "Partition=all NodeList=nid000001 Nodes=1 CPUs=0 Tasks=1 Name=batch\n"
+      "StepId=42.3 UserId=0 StartTime=2026-11-29T16:34:45 TimeLimit=UNLIMITED State=RUNNING "
+      "Partition=all NodeList=nid[000001-000002] Nodes=2 CPUs=8 Tasks=4 Name=tool "
+      "Network=(null) TRES=cpu=8,mem=8000M,node=2 ResvPorts=(null) CPUFreqReq=Default Dist=Block "
+      "SrunHost:Pid=nid000001:27 TresPerStep=cpu:8 TresPerNode=gres:gpu:2 TresPerTask=cpu:2\n");
   ASSERT_EQ(steps.size(), 1U);
   EXPECT_EQ(steps[0].id, "42.3");
   EXPECT_EQ(steps[0].state, "RUNNING");
