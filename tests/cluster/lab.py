@@ -60,14 +60,17 @@ NODES
     lab.kill_process(pid, signal=SIGKILL)   a pid from these two, nothing else
     lab.kill_node(node, silent=False)  every process of the node dies at once. Its sockets are closed by
                                 the kernel, so peers see that at once; silent=True pulls the cable
-                                first, as when the power fails
+                                first, as when the power fails. Slurm notices 14 to 20 s later
+    lab.lose_node(node, silent=False)  kill_node() and set_node_state(node, "DOWN"): what Slurm would do
+                                by itself, only at once. For tests that are not about the waiting
     lab.kill_node_daemons(node) SIGKILL to slurmd and slurmstepd only; tasks live on as orphans
     lab.revive_node(node)       undoes the two above: boots the node, starts slurmd
     lab.cable_pull(node), lab.cable_plug(node)  no packet in or out; processes live on
     lab.node(node)              -> dict, the fields of `scontrol show node`
     lab.node_state(node)        -> e.g. "IDLE", "MIXED", "ALLOCATED", "DOWN*+DRAIN"
     lab.wait_node_state(node, word, timeout_s)  until `word` (such as "DOWN") is part of the state
-    lab.set_node_state(node, state, reason="lab")   scontrol update: "DOWN", "DRAIN", "RESUME", "FAIL"
+    lab.set_node_state(node, state, reason="lab")   scontrol update: "DOWN", "DRAIN", "RESUME", "FAIL". A
+                                node whose slurmd lives does not stay DOWN (ReturnToService=2)
 
 BY HAND
     lab.py up [--dir DIR] [--lifetime S]    prints the folder and how to talk to the lab
@@ -508,6 +511,10 @@ class Lab:
         node.forget()
         self._network.disconnect(node.index)
         self._record()
+
+    def lose_node(self, node, silent=False):
+        self.kill_node(node, silent)
+        self.set_node_state(node, "DOWN", "lab: lost")
 
     def kill_node_daemons(self, node):
         # slurmstepd's name is cut off and followed by the step's: slurmstepd: [1.0].

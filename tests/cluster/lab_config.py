@@ -47,6 +47,8 @@ UnkillableStepTimeout=25
 BatchStartTimeout=10
 MessageTimeout=5
 TCPTimeout=2
+# A mail program that is there, or slurmctld complains.
+MailProg=/bin/true
 MinJobAge=300
 OverTimeLimit=0
 # Every node is spoken to directly, so that a dead one never stands in the way of a living one.

@@ -7,18 +7,20 @@ SEEN.md holds one such run with what follows from it. Every case is one 4-node j
 and --no-kill, whose batch script starts srun on the first two nodes; the other two are spares.
 """
 
-
+import re
+import signal
 import sys
 import time
 
 from lab import Lab, LabTimeout
 
-ACTIVE = ("nid000001", "nid000002")
 WORKER = "bash -c 'echo rank $SLURM_PROCID on $(hostname) gpus $CUDA_VISIBLE_DEVICES; exec sleep 600'"
 FLAGS = (
     "-u --verbose -N2 -n4 --ntasks-per-node=2 --distribution=block --gpus-per-node=4 --cpus-per-task=4 "
     "--kill-on-bad-exit=1 --input=none"
 )
+# --verbose prints it before every step, always alike; SEEN.md shows it once, from the first case.
+OPTION_DUMP = re.compile(r"srun: defined options\n.*?srun: end of defined options\n", re.DOTALL)
 # EPOCHREALTIME is bash's clock; the seconds printed count from the start of srun.
 PROLOGUE = """\
 cd $SLURM_SUBMIT_DIR
@@ -80,17 +82,18 @@ class Case:
 
 
 def print_block(text):
-    print("```\n" + text.rstrip("\n") + "\n```")
+    print("```\n" + OPTION_DUMP.sub("[the dump of options]\n", text.rstrip("\n")) + "\n```")
 
 
-def simple(end, **script):
+def simple(end, is_whole_job=False, **script):
     """A case that is one step and one deed in the middle of it."""
 
     def run(lab):
         case = Case(lab, one_step(**script))
         case.until_ranks_run()
         end(lab, case)
-        case.until_srun_ends()
+        if not is_whole_job:  # the batch script does not live to print srun's rc
+            case.until_srun_ends()
         case.show_end()
 
     return run
@@ -113,7 +116,8 @@ def lost(deed):
     body = f"attempt {FLAGS} --nodelist=$PWD/active.hostfile {WORKER}\nuntil [ -e go ]; do sleep 0.2; done\nlimit=40\n"
     quick = "bash -c 'echo rank $SLURM_PROCID on $(hostname); sleep 1'"
     short = FLAGS.replace(" --verbose", "")
-    for more in ("", "--exclude=nid000002 ", "--overlap ", "--overlap --exclude=nid000002 "):
+    body += f"attempt {FLAGS} --nodelist=$PWD/swapped.hostfile {quick}\n"
+    for more in ("--exclude=nid000002 ", "--overlap ", "--overlap --exclude=nid000002 "):
         body += f"attempt {short} {more}--nodelist=$PWD/swapped.hostfile {quick}\n"
     body += f"attempt {short} --nodelist=$PWD/spares.hostfile {quick}\n"
     body += f"attempt {short} --nodelist=$PWD/active.hostfile {quick}\n"
@@ -137,6 +141,38 @@ def lost(deed):
     return run
 
 
+def waits_long(lab):
+    """How long a plain step on a survivor waits, and what it says meanwhile."""
+    body = f"attempt {FLAGS} --nodelist=$PWD/active.hostfile {WORKER}\n"
+    body += f"attempt {FLAGS} --nodelist=$PWD/swapped.hostfile {WORKER}\n"
+    case = Case(lab, PROLOGUE + body)
+    case.until_ranks_run()
+    lab.lose_node("nid000002")
+    case.lab.wait_job(case.job, 200)
+    case.show_end()
+
+
+def after_loss(lab):
+    """Which kind of step starts on a survivor, and which one makes all others start again."""
+    plain = FLAGS.replace(" --verbose", "")
+    not_exact = plain.replace(" --cpus-per-task=4", "")
+    swapped = f"--nodelist=$PWD/swapped.hostfile {WORKER.replace('600', '1')}"
+    for first in (
+        f"{not_exact} {swapped}",
+        f"{plain} --overlap {swapped}",
+        f"{not_exact} --exact {swapped}",
+        "-N1 -n1 --nodelist=nid000001 hostname",
+    ):
+        body = f"attempt {plain} --nodelist=$PWD/active.hostfile {WORKER}\nlimit=15\n"
+        body += f"attempt {first}\nattempt {plain} {swapped}\n"
+        case = Case(lab, PROLOGUE + body)
+        case.until_ranks_run()
+        lab.lose_node("nid000002")
+        lab.wait_job(case.job, 90)
+        case.show()
+        lab.reset()
+
+
 def wait_lost(lab, began):
     try:
         lab.wait_node_state("nid000002", "DOWN", 90)
@@ -157,8 +193,11 @@ def show_queries(lab, job):
         print_block(f"$ {query}\n" + lab.client("bash", "-c", f"{query} 2>&1 || echo rc $?"))
 
 
-def cancel_job(lab, case):
-    case.lab.cancel(case.job)
+def drain_then_cancel(lab, case):
+    lab.set_node_state("nid000002", "DRAIN", "bad GPU")
+    time.sleep(3)
+    print_block("$ sinfo -N -o '%N %T %E'\n" + lab.client("sinfo", "-N", "-o", "%N %T %E"))
+    lab.cancel(f"{case.job}.0")
 
 
 def first_node_lost(lab):
@@ -192,29 +231,42 @@ def without_no_kill(lab):
 
 
 def requeued(lab):
-    job = lab.submit(one_step(), nodes=4)
-    lab.wait_output(job, "rank 3 on", 20)
+    script = "echo restarts: $SLURM_RESTART_COUNT on $SLURM_JOB_NODELIST\n"
+    job = lab.submit(script + "srun bash -c 'echo rank $SLURM_PROCID; exec sleep 600'", nodes=4)
+    for rank in range(4):
+        lab.wait_output(job, f"rank {rank}", 20)
+    print_block(lab.output(job))
     lab.kill_node("nid000002")
     lab.wait_node_state("nid000002", "DOWN", 90)
     began = time.monotonic()
-    time.sleep(1)
-    print("state", lab.job_state(job), lab.job(job)["Reason"])
-    while lab.job_state(job) != "RUNNING" and time.monotonic() - began < 120:
-        time.sleep(0.5)
-    print(f"{lab.job_state(job)} again after {time.monotonic() - began:.1f} s on {lab.job_nodes(job)}")
+    print("Once the node is DOWN:", lab.job_state(job), lab.job(job)["Reason"])
+    lab.wait_output(job, "restarts: 1", 150)
+    print(f"{lab.job_state(job)} again {time.monotonic() - began:.1f} s later; its output file is new:")
     print_block(lab.output(job))
 
 
-def signalled_srun(name):
-    import signal
+def dead_at_launch(deed):
+    """A spare is lost, and a step is started on it before Slurm knows."""
 
-    number = getattr(signal, name)
+    def run(lab):
+        body = "touch ready; until [ -e go ]; do sleep 0.1; done\n"
+        body += f"attempt {FLAGS} --nodelist=$PWD/swapped.hostfile {WORKER}\n"
+        case = Case(lab, PROLOGUE + body)
+        lab.wait_running(case.job)
+        deed(lab)
+        (lab.workdir / "go").touch()
+        case.until_srun_ends()
+        case.show_end()
+
+    return run
+
+
+def signalled_srun(number):
     return simple(lambda lab, case: lab.kill_process(case.srun_pid(), number))
 
 
 STUBBORN = """bash -c 'trap "" TERM; echo rank $SLURM_PROCID on $(hostname); while :; do sleep 1; done'"""
-ONE_EXITS = """bash -c 'echo rank $SLURM_PROCID on $(hostname); [ $SLURM_PROCID = 3 ] && { sleep 1; exit 1; }; sleep 600'"""
-ONE_SEGV = """bash -c 'echo rank $SLURM_PROCID on $(hostname); [ $SLURM_PROCID = 2 ] && { sleep 1; kill -SEGV $$; }; sleep 600'"""
+ONE_ENDS = "bash -c 'echo rank $SLURM_PROCID on $(hostname); [ $SLURM_PROCID = {} ] && {{ sleep 1; {}; }}; sleep 600'"
 
 CASES = {
     "start and normal end": unattended(one_step(worker=WORKER.replace("600", "1"))),
@@ -223,17 +275,17 @@ CASES = {
     ),
     "all ranks of the second node SIGKILLed": simple(lambda lab, case: case.kill_ranks("nid000002")),
     "one rank SIGKILLed": simple(lambda lab, case: case.kill_ranks("nid000002", SLURM_PROCID="3")),
-    "exit 1 of rank 3": unattended(one_step(worker=ONE_EXITS)),
-    "segmentation fault of rank 2": unattended(one_step(worker=ONE_SEGV)),
+    "exit 1 of rank 3": unattended(one_step(worker=ONE_ENDS.format(3, "exit 1"))),
+    "segmentation fault of rank 2": unattended(one_step(worker=ONE_ENDS.format(2, "kill -SEGV $$"))),
     "missing program": unattended(one_step(worker="/no/such/program")),
     "a host that is not in the allocation": unattended(one_step(hostfile="foreign.hostfile")),
     "no such hostfile": unattended(one_step(hostfile="nothing.hostfile")),
     "time limit of the job": unattended(one_step(), ["--time=1"]),
     "scancel of the step": simple(lambda lab, case: lab.cancel(f"{case.job}.0")),
     "scancel of the step, ranks ignore SIGTERM": simple(lambda lab, case: lab.cancel(f"{case.job}.0"), worker=STUBBORN),
-    "scancel of the job": simple(cancel_job),
-    "srun gets SIGTERM": signalled_srun("SIGTERM"),
-    "srun gets SIGKILL": signalled_srun("SIGKILL"),
+    "scancel of the job": simple(lambda lab, case: lab.cancel(case.job), is_whole_job=True),
+    "srun gets SIGTERM": signalled_srun(signal.SIGTERM),
+    "srun gets SIGKILL": signalled_srun(signal.SIGKILL),
     "the second node is killed (every process at once)": lost(lambda lab: lab.kill_node("nid000002")),
     "the second node loses power (no packet more)": lost(lambda lab: lab.kill_node("nid000002", silent=True)),
     "slurmd and slurmstepd of the second node die, its ranks live": lost(
@@ -241,19 +293,21 @@ CASES = {
     ),
     "the second node's cable is pulled": lost(lambda lab: lab.cable_pull("nid000002")),
     "an administrator sets the second node DOWN": lost(lambda lab: lab.set_node_state("nid000002", "DOWN")),
-    "an administrator drains the second node": simple(lambda lab, case: drain_then_cancel(lab, case)),
+    "a plain step on a survivor, waited for 150 s": waits_long,
+    "after a node loss: which step starts, and which one heals": after_loss,
+    "an administrator drains the second node": simple(drain_then_cancel),
+    "a step starts on a killed node before Slurm knows": dead_at_launch(lambda lab: lab.kill_node("nid000003")),
+    "a step starts on a node without slurmd before Slurm knows": dead_at_launch(
+        lambda lab: lab.kill_node_daemons("nid000003")
+    ),
+    "a step starts on a node off the network before Slurm knows": dead_at_launch(
+        lambda lab: lab.cable_pull("nid000003")
+    ),
     "a spare node is killed": spare_lost,
     "the first node (of the batch script) is killed": first_node_lost,
     "a node is killed, job without --no-kill, --no-requeue": without_no_kill,
     "a node is killed, job without --no-kill": requeued,
 }
-
-
-def drain_then_cancel(lab, case):
-    lab.set_node_state("nid000002", "DRAIN", "bad GPU")
-    time.sleep(3)
-    print_block("$ sinfo -N -o '%N %T %E'\n" + lab.client("sinfo", "-N", "-o", "%N %T %E"))
-    lab.cancel(f"{case.job}.0")
 
 
 def main(names):
