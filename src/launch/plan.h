@@ -25,7 +25,7 @@ struct Request {
   std::vector<Node> allocation;
   int ranks = 0;
   int ranks_per_node = 0;      // most ranks on any one node
-  std::string hostfile_path;   // srun reads it anew at each launch
+  std::string hostfile_path;   // holds the active hosts; empty: they go on the command line
   std::vector<Node> excluded;  // retired: never to be used, if still in the allocation
   int gpus_per_node = 0;       // 0: none, or let the launcher decide
   int cpus_per_rank = 0;       // 0: unknown

@@ -214,6 +214,12 @@ TEST(Srun, ABareFileNameIsNotTakenForAHost) {
   EXPECT_TRUE(has(plan_srun(r)->argv, "--nodelist=./active.hostfile"));
 }
 
+TEST(Srun, WithoutAHostfileTheHostsThemselvesAreNamed) {
+  Request r = request();
+  r.hostfile_path.clear();
+  EXPECT_TRUE(has(plan_srun(r)->argv, "--nodelist=nid[000001-000002]"));
+}
+
 TEST(Srun, RefusalsAreOneSentence) {
   const auto refused = [](void (*change)(Request&)) {
     Request r = request();
@@ -229,7 +235,6 @@ TEST(Srun, RefusalsAreOneSentence) {
   EXPECT_NE(refused([](Request& r) { r.hosts.push_back(r.hosts[0]); }), "accepted");
   EXPECT_NE(refused([](Request& r) { r.ranks = 1; }), "accepted");
   EXPECT_NE(refused([](Request& r) { r.self_path = "ezpz"; }), "accepted");
-  EXPECT_NE(refused([](Request& r) { r.hostfile_path.clear(); }), "accepted");
 }
 
 TEST(Local, RanksFollowTheOrderGiven) {

@@ -46,6 +46,14 @@ bool gave_any(const std::set<std::string>& given, const std::vector<std::string>
                      [&](const std::string& name) { return given.count(name) != 0; });
 }
 
+// The path of the active hosts' file, or, where none could be written, the hosts themselves.
+std::string nodelist(const Request& request) {
+  if (request.hostfile_path.empty()) return compress_hostlist(spellings(request.hosts));
+  // Without a '/' srun would take it for the name of a host.
+  const bool has_slash = request.hostfile_path.find('/') != std::string::npos;
+  return (has_slash ? "" : "./") + request.hostfile_path;
+}
+
 std::vector<OurFlag> our_flags(const Request& request) {
   const std::string hosts = std::to_string(request.hosts.size());
   std::vector<OurFlag> flags = {
@@ -74,9 +82,7 @@ std::vector<OurFlag> our_flags(const Request& request) {
   flags.push_back({std::string("--kill-on-bad-exit=") + (request.kill_on_bad_exit ? "1" : "0"),
                    {"kill-on-bad-exit"}});
   flags.push_back({"--input=none", {"input", "pty"}});
-  // By path, so that a relaunch reads the rewritten file; a name without '/' would be a host name.
-  const bool has_slash = request.hostfile_path.find('/') != std::string::npos;
-  flags.push_back({"--nodelist=" + std::string(has_slash ? "" : "./") + request.hostfile_path, {}});
+  flags.push_back({"--nodelist=" + nodelist(request), {}});
   const std::vector<std::string> excluded = excluded_hosts(request);
   if (!excluded.empty()) flags.push_back({"--exclude=" + compress_hostlist(excluded), {}});
   if (request.overlap) flags.push_back({"--overlap", {"overlap"}});
@@ -87,9 +93,6 @@ std::optional<Error> refuse(const Request& request, const std::set<std::string>&
   if (request.heterogeneous) {
     return Error{"heterogeneous jobs are not supported", "job " + request.job_id,
                  "submit the job with one set of resources"};
-  }
-  if (request.hostfile_path.empty()) {
-    return Error{"srun needs a file with the active hosts", "", ""};
   }
   static const std::vector<std::pair<std::string, std::string>> ours = {
       {"nodelist", "give the hosts with --hostfile"},
