@@ -7,12 +7,13 @@
 //     after a node loss it is the survivors that are printed `Killed`. Several hosts may be lost at
 //     once (a blade, a switch), and all are convicted. Node states alone (no text) yield to an end
 //     that the scheduler or the user decided.
-//  2. A user stop. SIGINT, SIGTERM or SIGHUP to ezpz ends in `cancelled`, never in `success`,
+//  2. The scheduler's end. A job state (TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL, OUT_OF_MEMORY), a
+//     banner with a reason (time limit, preemption), or an unclean end at the job's end time by the
+//     scheduler's clock. These outrank text, and a user stop too: at the time limit ezpz itself
+//     gets a SIGTERM. Exit codes 143 and 137 say nothing by themselves.
+//  3. A user stop. SIGINT, SIGTERM or SIGHUP to ezpz ends in `cancelled`, never in `success`,
 //  unless
 //     something had died before the first sign of the teardown: then that is the cause.
-//  3. The scheduler's end. A job state (TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL, OUT_OF_MEMORY), a
-//     banner with a reason (time limit, preemption), or an unclean end at the job's end time by the
-//     scheduler's clock. These outrank text. Exit codes 143 and 137 say nothing by themselves.
 //  4. A cancelled step. A bare CANCELLED banner (or one with reason "cancelled") before which
 //  nothing
 //     had died: somebody cancelled it. After a death it is only srun's own --kill-on-bad-exit, and
@@ -28,7 +29,7 @@
 //     began. What it says of hosts:
 //       - ranks killed by SIGKILL on exactly one host while others lived: node_failure, and that
 //         host is convicted, because the innocent causes have been asked for by now: memory (rule
-//         6, before it), cancelled (4), time limit (3), a signal of ours (teardown). On two or more
+//         6, before it), cancelled (4), time limit (2), a signal of ours (teardown). On two or more
 //         hosts, or on every host, or on a host that cannot be told: nobody;
 //       - a hardware GPU error on exactly one known host convicts it; an application's never does;
 //       - a launcher that cannot start ranks on exactly one host convicts it when its message says
@@ -57,6 +58,7 @@
 #include "verdict/first_cause.h"
 #include "verdict/judge.h"
 #include "verdict/node_state.h"
+#include "verdict/remedy.h"
 #include "verdict/verdict.h"
 
 namespace ezpz::verdict {
@@ -168,20 +170,7 @@ std::optional<Finding> by_node_loss(const CaseFile& file) {
   return finding;
 }
 
-// ---- rule 2: a user stop
-
-std::optional<Finding> by_user_stop(const CaseFile& file) {
-  if (file.record.ending != Ending::user_stop) return std::nullopt;
-  // Without a sign of the teardown every death may be of our own making.
-  if (file.teardown && !file.first_deaths().empty()) return std::nullopt;
-  Finding finding = found(Kind::cancelled, confidence::kSaidByScheduler,
-                          "cancelled: ezpz was asked to stop and ended the attempt",
-                          "the attempt was running until ezpz was asked to stop");
-  if (file.teardown) finding.use(file.exhibits[*file.teardown]);
-  return finding;
-}
-
-// ---- rule 3: the scheduler's end
+// ---- rule 2: the scheduler's end
 
 std::string ended_by(Kind kind, std::string_view how) {
   std::string text;
@@ -251,6 +240,19 @@ std::optional<Finding> by_scheduler_end(const CaseFile& file) {
   if (finding && stated != file.exhibits.end() && stated->fact->kind == finding->verdict.kind) {
     finding->use(*stated);
   }
+  return finding;
+}
+
+// ---- rule 3: a user stop
+
+std::optional<Finding> by_user_stop(const CaseFile& file) {
+  if (file.record.ending != Ending::user_stop) return std::nullopt;
+  // Without a sign of the teardown every death may be of our own making.
+  if (file.teardown && !file.first_deaths().empty()) return std::nullopt;
+  Finding finding = found(Kind::cancelled, confidence::kSaidByScheduler,
+                          "cancelled: ezpz was asked to stop and ended the attempt",
+                          "the attempt was running until ezpz was asked to stop");
+  if (file.teardown) finding.use(file.exhibits[*file.teardown]);
   return finding;
 }
 
@@ -367,18 +369,19 @@ std::optional<Finding> by_default(const CaseFile& file) {
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);
 constexpr std::array<Rule, 10> kRules{
-    by_node_loss,   by_user_stop, by_scheduler_end, by_cancel,  by_clean_end,
-    by_first_cause, by_mark,      by_outside_end,   by_silence, by_default,
+    by_node_loss,   by_scheduler_end, by_user_stop,   by_cancel,  by_clean_end,
+    by_first_cause, by_mark,          by_outside_end, by_silence, by_default,
 };
 
 }  // namespace
 
-Verdict attribute(const AttemptRecord& record, const NodeKey& node_key) {
+Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const RemedyOf& remedy_of) {
   const CaseFile file = open_case(record, node_key);
   for (const Rule rule : kRules) {
     std::optional<Finding> finding = rule(file);
     if (!finding) continue;
     close_finding(file, &*finding);
+    finding->verdict.remedy = remedy_for(record, finding->verdict, remedy_of);
     return std::move(finding->verdict);
   }
   return {};

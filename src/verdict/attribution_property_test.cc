@@ -54,7 +54,7 @@ class Chaos {
     constexpr int kSignals[] = {0, 9, 11, 15, 6, -3, 200};
     f.signal = kSignals[below(7)];
     f.code = below(300) - 20;
-    f.text = one_in(3) ? "NVRM: Xid (PCI:0): 79" : std::string("text \x80\x00 of some kind", 22);
+    f.text = one_in(3) ? "NVRM: Xid (PCI:0): 79" : "text \x80\x01 of some kind";
     f.pattern = "p" + std::to_string(below(5));
     return f;
   }

@@ -275,6 +275,17 @@ TEST(Attribution, AUserStopWithoutAnyMarkIsCancelledTooForTheDeathsMayBeOurs) {
   expect_nobody(judge_attempt(record), Kind::cancelled);
 }
 
+TEST(Attribution, ATimeLimitThatSignalsEzpzTooIsWalltimeAndNotAUserStop) {
+  AttemptRecord record =
+      attempt(143, {our_signal(), limit(Kind::walltime, "DUE TO TIME LIMIT"), teardown(),
+                    terminated("nid001304", {0, 1, 2, 3}), terminated("nid001306", {4, 5, 6, 7})});
+  record.ending = Ending::user_stop;
+  expect_nobody(judge_attempt(record), Kind::walltime);
+  record.facts = {our_signal(), cancel_banner()};
+  record.ended_s = *record.scheduler.end_time_s;
+  expect_nobody(judge_attempt(record), Kind::walltime);
+}
+
 TEST(Attribution, AHostThatDiedBeforeTheUserStopIsStillTheCause) {
   AttemptRecord record = attempt(143, {killed("nid001306", {4, 5, 6, 7}), our_signal()});
   record.ending = Ending::user_stop;
@@ -534,6 +545,17 @@ TEST(Attribution, ABadExitWithNoEvidenceIsUnknown) {
   const Verdict v = judge_attempt(attempt(1, {}));
   expect_nobody(v, Kind::unknown);
   EXPECT_EQ(v.summary, "unknown: the launcher ended with exit code 1 and nothing says why");
+}
+
+TEST(Attribution, TheGrammarsAdviceComesBeforeOurOwn) {
+  AttemptRecord record = attempt(1, {message(Kind::filesystem_fault, "No space left on device")});
+  record.facts[0].pattern = "filesystem.no_space";
+  const auto advice = [](std::string_view id) {
+    return std::string(id == "filesystem.no_space" ? "make room" : "");
+  };
+  EXPECT_EQ(attribute(record, key_of, advice).remedy, "make room");
+  record.facts[0].pattern = "another";
+  EXPECT_NE(attribute(record, key_of, advice).remedy.find("lfs df"), std::string::npos);
 }
 
 // ---- hosts that are not this attempt's

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "verdict/death.h"
-#include "verdict/remedy.h"
 
 namespace ezpz::verdict {
 namespace {
@@ -119,7 +118,6 @@ void close_finding(const CaseFile& file, Finding* finding) {
     verdict.confidence =
         std::min(verdict.confidence + confidence::kCorroboration, confidence::kMost);
   }
-  if (verdict.remedy.empty()) verdict.remedy = remedy_for(file.record, verdict);
 }
 
 std::string_view words_of(Kind kind) {

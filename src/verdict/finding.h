@@ -41,7 +41,7 @@ Finding found(Kind, double sure, std::string summary, std::string why_not_the_re
 // Convicts the active host the exhibit names, or adds the exhibit's ranks to its conviction.
 void convict(const CaseFile&, const Exhibit&, Finding*);
 
-// Sorts used, fills set_aside, retired_host_named and remedy, and counts corroboration.
+// Sorts used, fills set_aside and retired_host_named, and counts corroboration.
 void close_finding(const CaseFile&, Finding*);
 
 // "node failure", "program error": a kind for people.

@@ -46,8 +46,10 @@ bool convicted_on_evidence(const PastAttempt& past) {
 }
 
 bool near_same_step(const evidence::Progress& a, const evidence::Progress& b) {
-  if (!a.last_step || !b.last_step) return !a.last_step && !b.last_step;
-  const auto apart = static_cast<double>(std::llabs(*a.last_step - *b.last_step));
+  const std::optional<int64_t> a_step = a.reached();
+  const std::optional<int64_t> b_step = b.reached();
+  if (!a_step || !b_step) return !a_step && !b_step;
+  const auto apart = static_cast<double>(std::llabs(*a_step - *b_step));
   return apart <= std::max(stride(a), stride(b));
 }
 

@@ -1,6 +1,8 @@
 // From a verdict to the next action. decide() asks, in this order, and the first answer holds:
 //
-//   1. user stop            ezpz was asked to stop, or a relaunch is forbidden: stop
+//   1. user stop            ezpz was asked to stop, or a relaunch is forbidden: stop; an end that
+//   has
+//                           a word of its own (walltime, preempted) keeps it
 //   2. job over             the scheduler has ended the job: stop
 //   3. ending               success, walltime, cancelled, preempted: stop
 //   4. same seat            the same rank positions died on another host near the same step: stop,
@@ -126,7 +128,7 @@ Decision swap(std::vector<Culprit> culprits, int spares, const Budget& budget, s
 // ---- the rules over the table, in their order
 
 std::optional<Decision> user_stop(const Situation& now) {
-  if (now.record.ending == Ending::user_stop) {
+  if (now.record.ending == Ending::user_stop && now.row.family != Family::ending) {
     return stop("cancelled", "ezpz was asked to stop; the attempt itself: " + now.verdict.summary);
   }
   // A clean or stated end keeps its own word.
@@ -182,14 +184,19 @@ std::optional<Decision> conviction(const Situation& now) {
 }
 
 std::optional<Decision> stuck_at_step(const Situation& now) {
-  if (now.progress || !now.record.progress.last_step) return std::nullopt;
+  if (now.progress) return std::nullopt;
+  // A program that dies right after its resume, before a step is printed, stands where it stood. A
+  // hang there is no "same step": nothing tells that it came so far.
+  const bool program = now.row.family == Family::program;
+  const auto step = program ? now.record.progress.reached() : now.record.progress.last_step;
+  if (!step) return std::nullopt;
   // A full disk fails at the same checkpoint each time: its row counts the tries by itself.
   if (now.row.family == Family::storage_or_launch) return std::nullopt;
   for (const PastAttempt& past : now.history) {
     if (past.verdict.kind != now.verdict.kind || convicted_on_evidence(past)) continue;
     if (!past.progress.last_step || !near_same_step(past.progress, now.record.progress)) continue;
     return stop("stuck_at_step", std::string(to_string(now.verdict.kind)) + " again at step " +
-                                     std::to_string(*now.record.progress.last_step));
+                                     std::to_string(*step));
   }
   return std::nullopt;
 }

@@ -350,6 +350,7 @@ TEST(Policy, AUserStopIsNeverFollowedByARelaunch) {
   record.ending = Ending::user_stop;
   expect_stop(decide(record, convicting(Kind::node_failure, "n1"), {}, plenty()), "cancelled");
   expect_stop(decide(record, of(Kind::cancelled), {}, plenty()), "cancelled");
+  expect_stop(decide(record, of(Kind::walltime), {}, plenty()), "walltime");
 }
 
 TEST(Policy, AForbiddenRelaunchStopsButKeepsTheWordOfACleanEnd) {

@@ -8,7 +8,8 @@
 namespace ezpz::verdict {
 namespace {
 
-// First the particular: a word in the evidence, in lower case. First match wins.
+// First the particular, for troubles that often print no line of their own pattern: a word in the
+// evidence, in lower case. First match wins.
 struct Particular {
   Kind kind;
   std::string_view word;
@@ -17,29 +18,10 @@ struct Particular {
 constexpr std::array kParticulars{
     Particular{Kind::env_fault, "gtl",
                "set MPICH_GPU_SUPPORT_ENABLED=0, or link the program against the GTL library"},
-    Particular{Kind::env_fault, "gpu_support_enabled",
-               "set MPICH_GPU_SUPPORT_ENABLED=0, or link the program against the GTL library"},
     Particular{Kind::env_fault, "dynamo", "run without --compile, or with torch 2.13 or newer"},
-    Particular{Kind::env_fault, "vni", "launch with --no-vni after the launcher's own separator"},
-    Particular{
-        Kind::env_fault, "eligible provider",
-        "make the fabric's libfabric provider visible to the ranks (module, container mount)"},
-    Particular{Kind::env_fault, "cuda-capable",
-               "ask for GPUs in the job and the step: the ranks see none"},
-    Particular{Kind::env_fault, "no module named",
-               "activate the program's Python environment on every node before launching"},
+    Particular{Kind::env_fault, "vnis available", "launch with --no-vni"},
     Particular{Kind::env_fault, "execve",
                "check that the program exists and may be executed on every node, by absolute path"},
-    Particular{Kind::env_fault, "no such file",
-               "check that the path exists on every node: node-local paths are not shared"},
-    Particular{Kind::filesystem_fault, "no space left",
-               "look at `lfs df` for one full storage target (plain df hides it), at the striping "
-               "of the checkpoint directory, and at quotas"},
-    Particular{Kind::filesystem_fault, "quota",
-               "look at the quota of the user and the project (`lfs quota`), then clean up"},
-    Particular{
-        Kind::filesystem_fault, "stale",
-        "a shared directory was replaced or lost: keep caches (Triton, inductor) node-local"},
 };
 
 // Then the general, by kind.
@@ -49,8 +31,10 @@ struct General {
 };
 constexpr std::array kGenerals{
     General{Kind::env_fault, "check the command, the modules and the environment on every node"},
-    General{Kind::filesystem_fault,
-            "check the filesystem the job writes to: `lfs df`, striping, quota, permissions"},
+    General{
+        Kind::filesystem_fault,
+        "look at `lfs df` for one full storage target (plain df hides it), at the striping of the "
+        "checkpoint directory, and at quotas"},
     General{Kind::oom,
             "use less memory per rank (batch, sequence, dataloader workers) or ask for more"},
     General{Kind::port_in_use, "let the launcher choose MASTER_PORT, or free the port"},
@@ -61,7 +45,14 @@ constexpr std::array kGenerals{
 
 }  // namespace
 
-std::string remedy_for(const AttemptRecord& record, const Verdict& verdict) {
+std::string remedy_for(const AttemptRecord& record, const Verdict& verdict,
+                       const RemedyOf& remedy_of) {
+  if (!verdict.culprits.empty()) return {};
+  for (const size_t index : verdict.used) {
+    const Fact& fact = record.facts[index];
+    if (!remedy_of || fact.kind != verdict.kind) continue;
+    if (std::string remedy = remedy_of(fact.pattern); !remedy.empty()) return remedy;
+  }
   for (const size_t index : verdict.used) {
     const Fact& fact = record.facts[index];
     const std::string evidence = lower(fact.pattern + ' ' + fact.text + ' ' + fact.reason);

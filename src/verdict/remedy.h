@@ -8,7 +8,8 @@
 
 namespace ezpz::verdict {
 
-// Empty when there is nothing useful to say.
-std::string remedy_for(const AttemptRecord&, const Verdict&);
+// The grammar's advice for the evidence the verdict rests on, else words of our own. Empty when
+// there is nothing useful to say, and for verdicts that convict: the swap is the remedy.
+std::string remedy_for(const AttemptRecord&, const Verdict&, const RemedyOf&);
 
 }  // namespace ezpz::verdict

@@ -49,6 +49,10 @@ struct Verdict {
 
 // node_key maps a printed host name to its key (base/node.h); names it cannot map stay as printed.
 using NodeKey = std::function<std::string(std::string_view)>;
-Verdict attribute(const AttemptRecord&, const NodeKey& node_key);
+// What the grammar advises for a pattern id; empty when it has nothing to say.
+using RemedyOf = std::function<std::string(std::string_view pattern)>;
+
+// Without remedy_of a remedy is still given, in general words.
+Verdict attribute(const AttemptRecord&, const NodeKey& node_key, const RemedyOf& remedy_of = {});
 
 }  // namespace ezpz::verdict
