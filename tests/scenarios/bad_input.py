@@ -64,7 +64,7 @@ ROWS = [
     Row("two kinds of retries", (*AUTO, *POOL, "--nhosts", "2", "--retries", "3"), ("--retries", "--auto-retry")),
     Row("all hosts excluded", (*AUTO, *POOL, "--nhosts", "1", "--exclude", "sim1,sim2,sim3,sim4"), ("exclude",)),
     Row("no command", (*AUTO, *POOL, "--nhosts", "2"), ("command",), command=()),
-    Row("auto-retry outside any allocation", ("--auto-retry", "--launcher", "srun", "--nhosts", "2"), ("--hostfile",)),
+    Row("auto-retry outside any allocation", ("--auto-retry", "--launcher", "srun", "--nhosts", "2"), ("allocation",)),
     Row(
         "a log directory below a file",
         (*AUTO, *POOL, "--nhosts", "2", "--log-dir", "{dir}/file/logs"),

@@ -67,6 +67,11 @@ class Artifacts:
         """The kind of each attempt's verdict, in order."""
         return [c["verdict"] for c in self.contexts("verdict")]
 
+    def culprits(self, attempt):
+        """The hosts that the verdict on an attempt convicts."""
+        verdict = next(c for c in self.contexts("verdict") if c["attempt"] == attempt)
+        return [culprit["host"] for culprit in verdict["culprits"]]
+
     def bad_nodes(self):
         """bad_nodes.txt as (host, provenance, {"attempt": "1", "verdict": "..."})."""
         path = self.dir / "bad_nodes.txt"

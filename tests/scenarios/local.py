@@ -166,8 +166,9 @@ def more_faults_than_spares_end_as_exhausted(context):
     faults.kill_node(job, "sim2").prove([2, 3])
     job.wait_step(2 * CHECKPOINT_EVERY + 1, attempt=2)
     faults.kill_node(job, "sim3", attempt=2).prove([2, 3])
-    check_end(job, "exhausted")
-    check_equal([host for host, _ in job.bad_hosts()], ["sim2", "sim3"], "bad_nodes.txt")
+    check_end(job, "exhausted", attempts=2)
+    check_equal(job.bad_hosts()[0], ("sim2", "scraped"), "the first host of bad_nodes.txt")
+    check_equal(job.culprits(2), ["sim3"], "whom the verdict on attempt 2 names")
 
 
 @scenario
@@ -294,16 +295,15 @@ def the_same_seat_dying_on_two_hosts_clears_the_first(context):
 
 # ---- silence
 
+# Each attempt dies at another step, as a sick host's do: the same step twice would be the program's.
+SICK_SIM2 = ("--hang-at-step", "10,6,3", "--fault-on-host", "sim2")
+
 
 @scenario
 def silence_alone_convicts_nobody(context):
     """A hang without any evidence, with --blind never: the watchdog ends the attempt, probes find
     nothing, and the job stops without a host in bad_nodes.txt."""
-    job = launch(
-        context,
-        *("--hang-at-step", "10,6,3", "--fault-on-host", "sim2", "--checkpoint-every", 100),
-        flags=["--timeout", 1, "--blind", "never"],
-    )
+    job = launch(context, *SICK_SIM2, checkpoint=None, flags=["--timeout", 1, "--blind", "never"])
     check_faults(job, "hang", 1, [2, 3])
     check_end(job, "no_evidence")
     check("hang" in job.verdicts(), f"no verdict is hang: {job.verdicts()}")
@@ -314,14 +314,13 @@ def silence_alone_convicts_nobody(context):
 def a_blind_swap_is_recorded_as_one(context):
     """A hang that comes back is answered by a guess when that is allowed, and the record says so: the
     host is benched as blind, never as scraped or probed."""
-    hang = ("--hang-at-step", "10,6,3", "--fault-on-host", "sim2", "--checkpoint-every", 100)
-    job = launch(context, *hang, flags=["--timeout", 1])
-    code = job.wait(90)
-    check_faults(job, "hang", 1, [2, 3])
+    job = launch(context, *SICK_SIM2, checkpoint=None, flags=["--timeout", 1])
+    for attempt in (1, 2):
+        check_faults(job, "hang", attempt, [2, 3])
     provenances = {provenance for _, provenance in job.bad_hosts()}
     check_equal(provenances, {"blind"}, "provenances in bad_nodes.txt")
-    check_equal((code, job.stop_reason()), (0, "success"), "end")
-    check("sim2" not in job.hosts_used(job.attempts()), "the sick host is still in use")
+    check_success(job, attempts=3)
+    check("sim2" not in job.hosts_used(3), "the sick host is still in use")
 
 
 @scenario

@@ -13,12 +13,11 @@ CHECKPOINT_EVERY = 4
 
 
 def toy(context, *flags, steps=STEPS, step_ms=50, checkpoint="checkpoint", receipts="receipts"):
-    """The command of the job."""
-    return [
-        *(context.toy, "--steps", steps, "--step-ms", step_ms, "--checkpoint-every", CHECKPOINT_EVERY),
-        *("--checkpoint", context.dir / checkpoint, "--receipts", context.dir / receipts),
-        *flags,
-    ]
+    """The command of the job. checkpoint=None: it never saves, and begins anew at each attempt."""
+    argv = [context.toy, "--steps", steps, "--step-ms", step_ms, "--receipts", context.dir / receipts]
+    if checkpoint is not None:
+        argv += ["--checkpoint", context.dir / checkpoint, "--checkpoint-every", CHECKPOINT_EVERY]
+    return [*argv, *flags]
 
 
 def hostfile(context, nodes=NODES):
