@@ -12,6 +12,12 @@ struct Progress {
   std::optional<int64_t> last_checkpoint;  // step of the last "saved checkpoint" line
   std::optional<int64_t> resumed_from;     // step a "resumed from" line named
   int64_t steps_seen = 0;                  // lines, not distinct steps
+
+  // Where the program stood when it ended: its last step, or the checkpoint it had resumed from
+  // when it died before printing one.
+  [[nodiscard]] std::optional<int64_t> reached() const {
+    return last_step ? last_step : resumed_from;
+  }
 };
 
 }  // namespace ezpz::evidence

@@ -68,10 +68,6 @@ class FailoverLoop {
     if (outcome.checkpoint_interval_s > 0) checkpoint_s_ = outcome.checkpoint_interval_s;
   }
 
-  [[nodiscard]] double restart_cost_s() const {
-    return (restart_s_ > 0 ? restart_s_ : settings_.default_restart_s) + checkpoint_s_;
-  }
-
   Verdict judge(const verdict::AttemptRecord& record) {
     const Verdict verdict = verdict::attribute(
         record, [this](std::string_view spelled) { return world_.node_key(spelled); });
@@ -98,8 +94,13 @@ class FailoverLoop {
     budget.retries_left = settings_.max_relaunches - static_cast<int>(history_.size());
     budget.spares_left = static_cast<int>(allocation_.spare().size());
     budget.time_left_s = world_.time_left_s();
-    budget.restart_cost_s = restart_cost_s();
-    const bool too_late = !budget.time_left_s || *budget.time_left_s < budget.restart_cost_s;
+    budget.restart_cost_s = restart_s_ > 0 ? restart_s_ : settings_.default_restart_s;
+    budget.checkpoint_interval_s = checkpoint_s_;
+    if (settings_.min_active > 0) {
+      budget.may_shrink_by = static_cast<int>(allocation_.active().size()) - settings_.min_active;
+    }
+    const double needed_s = budget.restart_cost_s + budget.checkpoint_interval_s;
+    const bool too_late = !budget.time_left_s || *budget.time_left_s < needed_s;
     budget.relaunch_forbidden = world_.stop_requested() || (world_.end_announced() && too_late);
     budget.blind = settings_.blind;
     return budget;
@@ -133,14 +134,15 @@ class FailoverLoop {
     context["spares_left"] = limits.spares_left;
     context["time_left_s"] = limits.time_left_s ? Json(*limits.time_left_s) : Json(nullptr);
     context["restart_cost_s"] = limits.restart_cost_s;
+    context["checkpoint_interval_s"] = limits.checkpoint_interval_s;
     world_.record("decision", context);
     world_.say(fmt::format("  {}: {}", to_string(decision.action), decision.why));
   }
 
   void apply_hindsight(const Decision& decision) {
     if (decision.mark_earlier_doubtful) {
-      allocation_.mark_last_doubtful();
-      world_.record("doubtful", {{"why", decision.why}});
+      allocation_.mark_doubtful(decision.doubtful_host);
+      world_.record("doubtful", {{"host", decision.doubtful_host}, {"why", decision.why}});
       publish();
     }
     for (const std::string& key : decision.exonerated) {
