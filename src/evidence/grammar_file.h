@@ -51,7 +51,7 @@ struct FileProgress {
   std::string where;
   std::vector<std::string> keys;           // best first: "global_step", "step", "iter"
   std::vector<std::string> not_after;      // words before a key that make it no step: "per"
-  std::vector<std::string> not_followed;   // texts after the number that do: " of "
+  std::vector<std::string> not_followed;   // words after the number that do: "ms"
   std::vector<std::string> path_prefixes;  // words allowed before "/step": "train"
   std::vector<std::string> bar_names;      // descriptions of progress bars that count: "training"
   std::vector<ExampleLine> examples;       // expect: "step"

@@ -33,11 +33,6 @@ bool equal_folded(std::string_view a, std::string_view lower_b) {
   return true;
 }
 
-bool one_of(std::string_view word, const std::vector<std::string>& list) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](const std::string& item) { return equal_folded(word, item); });
-}
-
 char at(std::string_view text, size_t i) { return i < text.size() ? text[i] : '\n'; }
 
 // Digits at *i, thousands groups included ("1,200"); moves *i behind them.
@@ -89,6 +84,21 @@ bool part_of_something(std::string_view text, size_t end) {
   return (c == '-' || c == '+' || c == ':') && is_digit(next);
 }
 
+// The word at `from`, which a rule may forbid.
+std::string_view word_at(std::string_view text, size_t from) {
+  size_t end = from;
+  while (is_word(at(text, end)) && end - from < kMaxWord) ++end;
+  return text.substr(from, end - from);
+}
+
+// " : RUN pip install": a container being built.
+bool container_build(std::string_view text, size_t end) {
+  if (text.substr(end, 3) != " : ") return false;
+  const std::string_view word = word_at(text, end + 3);
+  return word.size() >= 3 &&
+         std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
 // "Step 1: Download the model": an enumeration of work, not a loop. A training line has numbers.
 bool heading(std::string_view text, size_t end) {
   if (text.substr(end, 3) == " - ") {
@@ -105,23 +115,42 @@ bool heading(std::string_view text, size_t end) {
 
 }  // namespace
 
-ProgressScan::ProgressScan(FileProgress rules) : rules_(std::move(rules)) {
-  for (auto* list : {&rules_.keys, &rules_.not_after, &rules_.path_prefixes, &rules_.bar_names}) {
-    for (std::string& word : *list) word = lower(word);
+void WordSet::add(std::string lower_word) {
+  if (lower_word.empty()) return;
+  by_first_[static_cast<unsigned char>(lower_word[0]) % 32].push_back(std::move(lower_word));
+}
+
+bool WordSet::contains(std::string_view word) const {
+  if (word.empty()) return false;
+  // Upper and lower case of a letter differ by 32, so they share a place.
+  const std::vector<std::string>& some = by_first_[static_cast<unsigned char>(word[0]) % 32];
+  return std::any_of(some.begin(), some.end(),
+                     [&](const std::string& item) { return equal_folded(word, item); });
+}
+
+ProgressScan::ProgressScan(const FileProgress& rules) {
+  const auto fill = [](const std::vector<std::string>& words, WordSet* set) {
+    for (const std::string& word : words) set->add(lower(word));
+  };
+  fill(rules.not_after, &not_after_);
+  fill(rules.not_followed, &not_followed_);
+  fill(rules.path_prefixes, &path_prefixes_);
+  fill(rules.bar_names, &bar_names_);
+  for (const std::string& key : rules.keys) {
+    if (!key_at(key)) keys_.push_back(lower(key));
   }
   // A key that holds another one ("global_step") is found with it.
-  for (const std::string& key : rules_.keys) {
-    const bool holds_other =
-        std::any_of(rules_.keys.begin(), rules_.keys.end(), [&](const std::string& other) {
-          return other != key && key.find(other) != std::string::npos;
-        });
-    if (!holds_other && !one_of(key, key_literals_)) key_literals_.push_back(key);
+  for (const std::string& key : keys_) {
+    const bool holds_other = std::any_of(keys_.begin(), keys_.end(), [&](const std::string& other) {
+      return other != key && key.find(other) != std::string::npos;
+    });
+    if (!holds_other) key_literals_.push_back(key);
   }
 }
 
 std::optional<size_t> ProgressScan::key_at(std::string_view word) const {
-  for (size_t i = 0; i < rules_.keys.size(); ++i) {
-    if (equal_folded(word, rules_.keys[i])) return i;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (equal_folded(word, keys_[i])) return i;
   }
   return std::nullopt;
 }
@@ -134,14 +163,14 @@ bool ProgressScan::allowed_before(std::string_view text, size_t word) const {
   if (before == '/') {
     size_t start = i - 1;
     while (start > 0 && is_word(text[start - 1]) && i - start < kMaxWord) --start;
-    return one_of(text.substr(start, i - 1 - start), rules_.path_prefixes);
+    return path_prefixes_.contains(text.substr(start, i - 1 - start));
   }
   if (before == '-' || before == '.' || before == '\\' || before == '$' || before == '@')
     return false;
   while (i > 0 && is_blank(text[i - 1]) && word - i < kMaxGap) --i;
   size_t start = i;
   while (start > 0 && is_word(text[start - 1]) && i - start < kMaxWord) --start;
-  return start == i || !one_of(text.substr(start, i - start), rules_.not_after);
+  return !not_after_.contains(text.substr(start, i - start));
 }
 
 std::optional<Step> ProgressScan::at_key(std::string_view text, size_t hit) const {
@@ -163,8 +192,10 @@ std::optional<Step> ProgressScan::at_key(std::string_view text, size_t hit) cons
     if (part_of_something(text, i) || text.substr(i, 4) == " of ") return std::nullopt;
   }
   if (bare && heading(text, i)) return std::nullopt;
-  for (const std::string& unwanted : rules_.not_followed) {
-    if (text.substr(i, unwanted.size()) == unwanted) return std::nullopt;
+  if (at(text, i) == ' ') {
+    if (not_followed_.contains(word_at(text, i + 1)) || container_build(text, i)) {
+      return std::nullopt;
+    }
   }
   if (!allowed_before(text, start)) return std::nullopt;
   return Step{*value, *preference, std::nullopt};
@@ -187,7 +218,7 @@ std::optional<int64_t> ProgressScan::named_bar(std::string_view name, int64_t do
   size_t letters = 0;
   while (is_letter(at(name, letters))) ++letters;
   const std::string_view word = name.substr(0, letters);
-  if (!one_of(word, rules_.bar_names)) return std::nullopt;
+  if (!bar_names_.contains(word)) return std::nullopt;
   if (!equal_folded(word, "epoch")) return done;
   while (is_gap(at(name, letters))) ++letters;
   const int64_t epoch = read_number(name, &letters).value_or(0);

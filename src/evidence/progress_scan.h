@@ -6,6 +6,7 @@
 //   [..it/s]
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,10 +23,20 @@ struct Step {
   std::optional<int64_t> bar_total;  // set for a progress bar: its end
 };
 
+// A few words, asked for often: by first byte.
+class WordSet {
+ public:
+  void add(std::string lower_word);
+  [[nodiscard]] bool contains(std::string_view word) const;  // in any case
+
+ private:
+  std::array<std::vector<std::string>, 32> by_first_;
+};
+
 class ProgressScan {
  public:
   ProgressScan() = default;
-  explicit ProgressScan(FileProgress rules);
+  explicit ProgressScan(const FileProgress& rules);
 
   // What the prefilter has to look for: a step may be at each place where one of these occurs.
   [[nodiscard]] const std::vector<std::string>& key_literals() const { return key_literals_; }
@@ -42,8 +53,12 @@ class ProgressScan {
   [[nodiscard]] std::optional<int64_t> named_bar(std::string_view name, int64_t done,
                                                  int64_t total) const;
 
-  FileProgress rules_;
+  std::vector<std::string> keys_;  // best first
   std::vector<std::string> key_literals_;
+  WordSet not_after_;
+  WordSet not_followed_;
+  WordSet path_prefixes_;
+  WordSet bar_names_;
 };
 
 }  // namespace ezpz::evidence

@@ -1,0 +1,142 @@
+// The small parts: escapes, fields, lines, the fact store, the topology.
+#include <gtest/gtest.h>
+
+#include "evidence/escapes.h"
+#include "evidence/fact_store.h"
+#include "evidence/fields.h"
+#include "evidence/lines.h"
+#include "evidence/topology.h"
+
+namespace ezpz::evidence {
+namespace {
+
+std::string stripped(std::string_view line) {
+  std::string out;
+  strip_escapes(line, &out);
+  return out;
+}
+
+TEST(Escapes, ColoursTitlesAndCharacterSetsAreTakenOut) {
+  EXPECT_EQ(stripped("it\x1b[1;32mer\x1b[0m=4\x1b[K2"), "iter=42");
+  EXPECT_EQ(stripped("\x1b]0;a title\aok"), "ok");
+  EXPECT_EQ(stripped("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\"), "link");
+  EXPECT_EQ(stripped("\x1b(Bplain\x1b=\x1bM"), "plain");
+}
+
+TEST(Escapes, AnUnendedOneHidesNoText) {
+  EXPECT_EQ(stripped("\x1b]0;srun: error: x"), "0;srun: error: x");
+  EXPECT_EQ(stripped("x\x1b"), "x");
+  EXPECT_EQ(stripped("x\x1b["), "x");
+  EXPECT_EQ(stripped("x\x1b[31"), "x");
+  EXPECT_EQ(stripped("\x1b[31\xc3\xa9!"), "\xc3\xa9!");
+}
+
+TEST(Escapes, ALineOfOpeningsTakesNoSquareOfItsLength) {
+  std::string openings;
+  while (openings.size() < 60000) openings += "\x1b]";
+  EXPECT_EQ(stripped(openings), "");
+}
+
+TEST(Escapes, NulIsTakenOut) { EXPECT_EQ(stripped(std::string_view("st\0ep", 5)), "step"); }
+
+TEST(Fields, RanksAreExpandedAscendingAndOnce) {
+  EXPECT_EQ(parse_ranks("5"), std::vector<int>{5});
+  EXPECT_EQ(parse_ranks("2,4-5,7"), (std::vector<int>{2, 4, 5, 7}));
+  EXPECT_EQ(parse_ranks("[0-3]"), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(parse_ranks("7,1-2,2"), (std::vector<int>{1, 2, 7}));
+  EXPECT_EQ(parse_ranks(""), std::vector<int>());
+  EXPECT_EQ(parse_ranks("x,3-1,-5,99999999999999999999"), std::vector<int>());
+  EXPECT_EQ(parse_ranks("0-16000000").size(), kMaxRanks);
+}
+
+TEST(Fields, SignalsAreKnownByNumberNameAndDescription) {
+  EXPECT_EQ(parse_signal("Killed"), 9);
+  EXPECT_EQ(parse_signal("SIGSEGV"), 11);
+  EXPECT_EQ(parse_signal("Segmentation fault"), 11);
+  EXPECT_EQ(parse_signal("15"), 15);
+  EXPECT_EQ(parse_signal("-9"), 9);
+  EXPECT_EQ(parse_signal("Killing"), 0);
+  EXPECT_EQ(parse_signal("255"), 0);
+  EXPECT_EQ(parse_signal(""), 0);
+}
+
+TEST(Lines, SegmentsEndAtNewlineAndCarriageReturn) {
+  const std::string text = "first line of some length\rsecond segment of this\nthird, unfinished";
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const char* const first = find_separator(begin, end);
+  EXPECT_EQ(first - begin, 25);
+  const char* const second = find_separator(first + 1, end);
+  EXPECT_EQ(*second, '\n');
+  EXPECT_EQ(find_separator(second + 1, end), end);
+  EXPECT_EQ(segment_start(begin, end), second + 1);
+  EXPECT_EQ(segment_start(begin, second), first + 1);
+  EXPECT_EQ(segment_start(begin, first), begin);
+}
+
+TEST(Lines, NewlinesAreCountedExactlyAtEveryLength) {
+  std::string text;
+  int64_t expected = 0;
+  for (size_t i = 0; i < 10000; ++i) {
+    if (i % 97 == 0 || i > 9000) {
+      const Newlines found = count_newlines(text.data(), text.data() + text.size());
+      ASSERT_EQ(found.count, expected) << i;
+      if (expected > 0) {
+        ASSERT_EQ(static_cast<size_t>(found.last - text.data()), text.rfind('\n'));
+      }
+    }
+    const bool newline = i % 3 == 0 || i > 5000;
+    text += newline ? '\n' : 'x';
+    expected += newline ? 1 : 0;
+  }
+}
+
+Fact fact(const std::string& pattern, const std::string& host, Event event = Event::message) {
+  Fact made;
+  made.pattern = pattern;
+  made.host = host;
+  made.event = event;
+  return made;
+}
+
+TEST(FactStore, KeepsTheFirstOfEveryPatternAndHostWhenItFills) {
+  FactStore store(100);
+  for (int i = 0; i < 500; ++i) store.add(fact("flood", "a"));
+  EXPECT_EQ(store.facts().size(), 50U);
+  EXPECT_NE(store.add(fact("flood", "b")), nullptr);
+  EXPECT_EQ(store.add(fact("flood", "b")), nullptr);
+  for (int i = 0; i < 500; ++i) store.add(fact("flood", "host" + std::to_string(i)));
+  EXPECT_EQ(store.facts().size(), 90U);
+  EXPECT_NE(store.add(fact("new", "a")), nullptr);
+  for (int i = 0; i < 500; ++i) store.add(fact("pattern" + std::to_string(i), "a"));
+  EXPECT_EQ(store.facts().size(), 100U);
+}
+
+TEST(FactStore, PlacementsDoNotCrowdOutTheRest) {
+  FactStore store(80);
+  for (int i = 0; i < 500; ++i) {
+    store.add(fact("placed", "host" + std::to_string(i), Event::placement));
+  }
+  EXPECT_EQ(store.facts().size(), 10U);
+  EXPECT_NE(store.add(fact("error", "a")), nullptr);
+}
+
+TEST(Topology, HostsComeByTheirLowestRank) {
+  Topology topology;
+  EXPECT_TRUE(topology.empty());
+  topology.place(2, "b");
+  topology.place(0, "z");
+  topology.place(3, "b");
+  topology.place(1, "z");
+  topology.place(-1, "x");
+  topology.place(9, "");
+  const std::vector<std::pair<std::string, std::vector<int>>> expected{{"z", {0, 1}},
+                                                                       {"b", {2, 3}}};
+  EXPECT_EQ(topology.hosts(), expected);
+  EXPECT_EQ(topology.host_of(3), "b");
+  EXPECT_EQ(topology.host_of(4), std::nullopt);
+  EXPECT_EQ(topology.world_size(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace ezpz::evidence
