@@ -74,6 +74,13 @@ bool Allocation::shrink(std::string_view key, verdict::Provenance provenance, in
   return active_.size() > 1 && retire_from(active_, key, provenance, attempt, kind);
 }
 
+void Allocation::note_loss(std::string_view key, verdict::Provenance provenance, int attempt,
+                           Kind kind) {
+  const auto found = find(active_, key);
+  if (found == active_.end()) return;
+  retirements_.push_back({*found, provenance, attempt, kind, {}, false, false});
+}
+
 bool Allocation::retire_spare(std::string_view key, verdict::Provenance provenance, int attempt,
                               Kind kind) {
   return retire_from(spare_, key, provenance, attempt, kind);

@@ -53,6 +53,8 @@ class Allocation {
   // Takes an active host out without replacement (--min-nodes); never the last one. False when
   // there is no such active host.
   bool shrink(std::string_view key, verdict::Provenance, int attempt, Kind);
+  // An active host is convicted and the job ends all the same: it is written down, nothing moves.
+  void note_loss(std::string_view key, verdict::Provenance, int attempt, Kind);
   // A spare that is DOWN, or that failed a probe, is not to be used. False when it is no spare.
   bool retire_spare(std::string_view key, verdict::Provenance, int attempt, Kind);
 

@@ -121,6 +121,16 @@ TEST(Allocation, ShrinkingNeverTakesTheLastHost) {
   EXPECT_EQ(keys(allocation.retired()), (Keys{"nid1"}));
 }
 
+TEST(Allocation, ALossThatEndsTheJobIsWrittenDownAndNothingMoves) {
+  Allocation allocation = split(2, 2);
+  allocation.note_loss("nid2", Provenance::scraped, 3, Kind::node_failure);
+  allocation.note_loss("nid9", Provenance::scraped, 3, Kind::node_failure);
+  EXPECT_EQ(allocation.bad_nodes_text(),
+            "nid2.hsn.example  scraped  attempt=3  verdict=node_failure\n");
+  EXPECT_EQ(keys(allocation.active()), (Keys{"nid1", "nid2"}));
+  EXPECT_TRUE(allocation.retired().empty());
+}
+
 TEST(Allocation, ADoubtfulRetirementSaysSo) {
   Allocation allocation = split(5, 2);
   EXPECT_FALSE(allocation.mark_last_doubtful());

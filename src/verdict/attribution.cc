@@ -31,7 +31,9 @@
 //         host is convicted, because the innocent causes have been asked for by now: memory (rule
 //         6, before it), cancelled (4), time limit (2), a signal of ours (teardown). On two or more
 //         hosts, or on every host, or on a host that cannot be told: nobody;
-//       - a hardware GPU error on exactly one known host convicts it; an application's never does;
+//       - a hardware GPU error on exactly one known host convicts it, and so does one without a
+//       host
+//         in a job of one host; an application's never does;
 //       - a launcher that cannot start ranks on exactly one host convicts it when its message says
 //         the node failed; on several hosts it is congestion, a launcher_fault;
 //       - a crash or an exit code is the program's: app_error, nobody is convicted;

@@ -463,6 +463,13 @@ TEST(Attribution, AGpuErrorIsPlacedByTheLabelOfItsLineOrItsRank) {
   expect_host(judge_attempt(attempt(1, {f})), Kind::gpu_fault, "nid001306", Provenance::scraped);
 }
 
+TEST(Attribution, AGpuErrorWithoutAHostConvictsOnlyTheOnlyHost) {
+  const std::vector<Fact> facts = {message(Kind::gpu_fault, "uncorrectable NVLink error")};
+  expect_nobody(judge_attempt(attempt(1, facts)), Kind::gpu_fault);
+  expect_host(judge_attempt(attempt(1, facts, {"nid1"})), Kind::gpu_fault, "nid1",
+              Provenance::scraped);
+}
+
 TEST(Attribution, TheSameGpuErrorOnTwoHostsConvictsNobody) {
   expect_nobody(judge_attempt(attempt(1, {message(Kind::gpu_fault, "ECC", "nid001304"),
                                           message(Kind::gpu_fault, "ECC", "nid001306")})),

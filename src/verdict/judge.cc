@@ -88,14 +88,13 @@ Finding judge_death(const CaseFile& file, const Cause& cause) {
   return found(kind, confidence::kBareExit, std::move(summary), "an echo: it came later");
 }
 
-// Which host a message convicts, when it is one that may.
-bool may_convict(const CaseFile& file, const Cause& cause) {
+// May this message convict the one host it names?
+bool may_convict(const Cause& cause) {
   switch (cause.kind) {
     case Kind::gpu_fault:
       return gpu_error(*cause.exhibit->fact) == GpuError::hardware;
     case Kind::node_failure:
-      // A message that only says ranks could not be reached convicts among several hosts.
-      return file.record.active.size() > 1;
+      return true;
     default:
       return false;
   }
@@ -122,10 +121,19 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
     verdict.summary += quoted + " " + hosts_clause(hosts);
     return finding;
   }
-  const std::string at = hosts.empty() ? "" : " on " + *hosts.begin();
-  verdict.summary += quoted + at;
-  if (hosts.empty()) return finding;
-  if (may_convict(file, cause)) {
+  verdict.summary += quoted;
+  if (hosts.empty()) {
+    // Where else than on the only host can its GPU have failed?
+    if (cause.kind == Kind::gpu_fault && may_convict(cause) && file.record.active.size() == 1) {
+      Exhibit placed = *cause.exhibit;
+      placed.host = file.record.active.front();
+      verdict.summary += " on " + placed.host + ", the only host";
+      convict(file, placed, &finding);
+    }
+    return finding;
+  }
+  verdict.summary += " on " + *hosts.begin();
+  if (may_convict(cause)) {
     for (const Exhibit* exhibit : same) {
       if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
     }

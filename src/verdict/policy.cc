@@ -11,7 +11,9 @@
 //   6. stuck at step        the same failure at the same step, no progress, nobody convicted: stop
 //   7. stuck pre-training   a program error in two attempts on end that never came to a step: stop
 //   8. too many             kMaxWithoutProgress attempts on end that moved nothing: stop
-//   9. suspect              one host alone differs from its peers: probe before the table is asked
+//   9. suspect              one host alone differs from its peers, or an environment fault comes in
+//   a
+//                           job that has trained before: probe before the table is asked
 //  10. the table            policy_table.h
 //
 // Whatever of this is not a stop must then be affordable: relaunches left, and time left (only when
@@ -114,9 +116,12 @@ std::string count(size_t n, std::string_view thing) {
 Decision swap(std::vector<Culprit> culprits, int spares, const Budget& budget, std::string why) {
   const int wanted = static_cast<int>(culprits.size());
   if (wanted > std::max(spares, 0) + std::max(budget.may_shrink_by, 0)) {
-    return stop("exhausted", "exhausted: " + names(culprits) + " must go, and " +
-                                 count(static_cast<size_t>(std::max(spares, 0)), "spare") +
-                                 (spares == 1 ? " is left" : " are left"));
+    Decision decision =
+        stop("exhausted", "exhausted: " + names(culprits) + " must go, and " +
+                              count(static_cast<size_t>(std::max(spares, 0)), "spare") +
+                              (spares == 1 ? " is left" : " are left"));
+    decision.swap_out = std::move(culprits);
+    return decision;
   }
   Decision decision;
   decision.action = Action::swap;
@@ -225,11 +230,18 @@ std::optional<Decision> too_many(const Situation& now) {
 }
 
 std::optional<Decision> suspect(const Situation& now) {
-  if (now.verdict.suspects.empty() || !now.budget.can_probe || now.streak() > 1) {
-    return std::nullopt;
+  if (!now.budget.can_probe || now.streak() > 1) return std::nullopt;
+  if (!now.verdict.suspects.empty()) {
+    return probe(now.verdict.suspects.front() +
+                 " alone differs from its peers: " + now.verdict.summary);
   }
-  return probe(now.verdict.suspects.front() +
-               " alone differs from its peers: " + now.verdict.summary);
+  // What worked before does not break on every host at once. A launcher that refuses the hosts, for
+  // one, may have lost just one of them.
+  const bool trained_before =
+      std::any_of(now.history.begin(), now.history.end(),
+                  [](const PastAttempt& past) { return past.progress.last_step.has_value(); });
+  if (now.row.family != Family::environment || !trained_before) return std::nullopt;
+  return probe("this environment worked in an earlier attempt: " + now.verdict.summary);
 }
 
 // ---- the table
@@ -349,17 +361,25 @@ Decision by_table(const Situation& now) {
 
 Decision affordable(const Situation& now, Decision decision) {
   if (decision.action == Action::stop) return decision;
+  // Who is convicted stays so, though nobody takes his place.
+  const auto stop_keeping = [&](std::string_view reason, std::string why) {
+    Decision kept = stop(reason, std::move(why));
+    if (!now.verdict.culprits.empty()) kept.swap_out = decision.swap_out;
+    return kept;
+  };
   const Budget& budget = now.budget;
   if (budget.retries_left <= 0) {
-    return stop("max_retries", "no relaunch is left; it would have been " +
-                                   std::string(to_string(decision.action)) + ": " + decision.why);
+    return stop_keeping("max_retries", "no relaunch is left; it would have been " +
+                                           std::string(to_string(decision.action)) + ": " +
+                                           decision.why);
   }
   const double needed_s = budget.restart_cost_s + budget.checkpoint_interval_s;
   if (budget.time_left_s && *budget.time_left_s < needed_s + decision.backoff_s) {
-    return stop("walltime_near", std::to_string(static_cast<long>(*budget.time_left_s)) +
-                                     " s are left, and a restart with one checkpoint interval "
-                                     "takes " +
-                                     std::to_string(static_cast<long>(needed_s)) + " s");
+    return stop_keeping("walltime_near",
+                        std::to_string(static_cast<long>(*budget.time_left_s)) +
+                            " s are left, and a restart with one checkpoint interval "
+                            "takes " +
+                            std::to_string(static_cast<long>(needed_s)) + " s");
   }
   return decision;
 }

@@ -51,7 +51,8 @@ struct ProbeOutcome {
 
 struct Decision {
   Action action = Action::stop;
-  std::vector<Culprit> swap_out;       // for swap: whom, and on what provenance
+  // For swap: whom, and on what provenance. For stop: who would have been swapped.
+  std::vector<Culprit> swap_out;
   double backoff_s = 0;                // before the relaunch; 0 when a host was convicted
   std::string stop_reason;             // for stop: the word after "FAILOVER STOP: "
   std::string why;                     // one sentence, for the journal and the person

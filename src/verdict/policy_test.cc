@@ -73,7 +73,6 @@ void expect_stop(const Decision& decision, const std::string& reason) {
   EXPECT_EQ(decision.action, Action::stop) << decision.why;
   EXPECT_EQ(decision.stop_reason, reason) << decision.why;
   EXPECT_FALSE(decision.why.empty());
-  EXPECT_TRUE(decision.swap_out.empty());
   EXPECT_FALSE(meaning_of_stop(decision.stop_reason).empty()) << decision.stop_reason;
 }
 
@@ -133,6 +132,21 @@ TEST(Policy, MoreConvictedHostsThanSparesIsExhausted) {
   expect_stop(decide(at(), two, {}, budget), "exhausted");
   budget.spares_left = 2;
   EXPECT_EQ(decide(at(), two, {}, budget).swap_out.size(), 2U);
+}
+
+TEST(Policy, AStopNamesWhomASwapWouldHaveTakenSoThatTheRecordCan) {
+  Budget budget = plenty();
+  budget.spares_left = 0;
+  EXPECT_EQ(decide(at(), convicting(Kind::node_failure, "n1"), {}, budget).swap_out.size(), 1U);
+  budget = plenty();
+  budget.retries_left = 0;
+  EXPECT_EQ(decide(at(), convicting(Kind::node_failure, "n1"), {}, budget).swap_out.size(), 1U);
+  // Never on a guess, and never for what the seat rule has cleared.
+  budget.blind = Blind::always;
+  EXPECT_TRUE(decide(at(steps(1, 5)), of(Kind::hang), {}, budget).swap_out.empty());
+  const History before = {past(convicting(Kind::node_failure, "n9"), steps(1, 30))};
+  EXPECT_TRUE(decide(at(steps(21, 30)), convicting(Kind::node_failure, "n1"), before, plenty())
+                  .swap_out.empty());
 }
 
 TEST(Policy, MinNodesLetsTheJobShrinkWhenSparesRunOut) {
@@ -327,6 +341,18 @@ TEST(Policy, TheUnknownIsRetriedOnceThenProbedThenGuessed) {
 }
 
 // ---- the rules over the table
+
+TEST(Policy, AnEnvironmentThatWorkedBeforeIsProbedBeforeItStops) {
+  const History before = {past(convicting(Kind::node_failure, "n9", {0, 1}), steps(1, 30))};
+  const Verdict refused = of(Kind::env_fault);
+  EXPECT_EQ(decide(at(), refused, before, plenty()).action, Action::probe);
+  expect_swap(decide_after_probe(at(), refused, sick({"n2"}), before, plenty()), "n2",
+              Provenance::probed);
+  expect_stop(decide_after_probe(at(), refused, healthy(), before, plenty()), "env_fault");
+  Budget budget = plenty();
+  budget.can_probe = false;
+  expect_stop(decide(at(), refused, before, budget), "env_fault");
+}
 
 TEST(Policy, ASuspectIsProbedAndSwappedOnlyIfItFails) {
   for (const Kind kind : {Kind::env_fault, Kind::filesystem_fault}) {
