@@ -167,6 +167,7 @@ void tell_beginning(failover::LiveWorld& world, const Stage& stage) {
         "the job was not submitted with --no-kill: the scheduler ends it with the first lost node "
         "(sbatch --no-kill)");
   }
+  if (!stage.site.job.in_job()) return;  // who asks for no scheduler need not hear of its absence
   for (const std::string& trouble : stage.site.job.trouble) {
     log::warning("the scheduler did not answer: " + trouble);
   }

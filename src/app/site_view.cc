@@ -25,8 +25,9 @@ Result<SiteView> look_around(Loop& loop, const std::string& machine_name,
   }
   site::Identity identity{view.hostname, "", view.job.cluster, view.env};
   view.machine = site::detect_machine(*machines, identity);
-  if (!view.machine.known || depth == site::Depth::everything) {
-    // The full name costs a question to the resolver: only when the short one does not tell.
+  const bool worth_asking = !view.machine.known && view.job.in_job();
+  if (worth_asking || depth == site::Depth::everything) {
+    // The full name costs a question to the resolver, and a broken one a second.
     std::string trouble;
     view.fqdn = site::own_fqdn(view.hostname, ask, &trouble);
     if (!trouble.empty()) view.trouble.push_back(trouble);

@@ -23,7 +23,8 @@ namespace {
 constexpr double kHostfileWait_s = 2;
 constexpr double kSchedulerPatience_s = 5;  // after an attempt's end, for answers still under way
 constexpr double kAnswersAge_s = 10;        // older answers are asked for again at the end
-constexpr double kFenceWait_s = 5;          // for a survivor to be gone after SIGKILL
+constexpr double kShortWait_s = 1;          // for a survivor to be gone after SIGKILL
+constexpr double kFenceWait_s = 5;          // the same, when it is not gone by then
 constexpr double kStaleStepCheck_s = 0.4;
 constexpr int kStaleStepChecks = 3;
 
@@ -457,9 +458,33 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
   probe::ProbeSpec spec = probe_spec(hosts);
   spec.check.attempt_id = last_attempt_id_;
   spec.check.clear = true;
-  spec.check.wait_s = kFenceWait_s;
-  spec.together_s = spec.alone_s = kFenceWait_s + 8;
-  const probe::ProbeResult result = run_probe(loop_, spec, settings_.naming);
+  // Plain first and short: nearly always it answers at once, and after a lost node it frees the
+  // cores Slurm still counts as taken on the survivors. What it leaves open is looked at with more
+  // patience, past whatever holds the hosts.
+  spec.overlap = false;
+  spec.check.wait_s = kShortWait_s;
+  spec.together_s = spec.alone_s = kShortWait_s + 1.5;
+  spec.alone_tries = spec.reach == probe::Reach::local;
+  probe::ProbeResult result = run_probe(loop_, spec, settings_.naming);
+  const bool waited = result.answered.size() < hosts.size();
+  spec.hosts.clear();
+  for (const Node& host : hosts) {
+    const auto answered = result.answered.find(host.key);
+    if (answered == result.answered.end() || !answered->second.healthy())
+      spec.hosts.push_back(host);
+  }
+  if (!spec.hosts.empty()) {
+    spec.overlap = true;
+    spec.alone_tries = true;
+    spec.check.wait_s = kFenceWait_s;
+    spec.together_s = spec.alone_s = kFenceWait_s + 8;
+    probe::ProbeResult second = run_probe(loop_, spec, settings_.naming);
+    for (auto& [host, report] : second.answered) result.answered[host] = std::move(report);
+    result.refused = std::move(second.refused);
+    result.silent = std::move(second.silent);
+    result.ran = second.ran || result.ran;
+    result.trouble = second.trouble;
+  }
   outcome.trouble = result.trouble;
   outcome.ran = result.ran && !result.answered.empty();
   std::vector<Node> unanswered;
@@ -492,7 +517,8 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
   for (const Node& host : kept) {
     if (!outcome.uncleared.contains(host.key)) clean.push_back(host);
   }
-  outcome.stale_step = stale_step_on(clean, &outcome.trouble);
+  const bool srun = spec.reach == probe::Reach::srun;
+  outcome.stale_step = srun && (waited || stale_step_on(clean, &outcome.trouble));
   return outcome;
 }
 

@@ -61,6 +61,9 @@ class LiveWorld : public World {
   void publish_bad_nodes(const std::string& text) override;
   void say(const std::string& line) override;
   std::string node_key(std::string_view spelled) override;
+  std::string remedy_of(std::string_view pattern) override {
+    return std::string(grammar_.remedy(pattern));
+  }
 
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
   // Prints "FAILOVER STOP: <reason>" unless it has been printed: the scheduler may leave us only

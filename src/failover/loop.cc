@@ -38,7 +38,10 @@ class FailoverLoop {
       const Decision decision = choose(outcome.record, verdict);
       history_.push_back(verdict::remember(outcome.record, verdict, decision));
       apply_hindsight(decision);
-      if (decision.action == Action::stop) return stop(decision.stop_reason, decision.why);
+      if (decision.action == Action::stop) {
+        note_losses(decision, attempt, verdict.kind);
+        return stop(decision.stop_reason, decision.why);
+      }
 
       if (!replace_all(decision.swap_out, attempt, verdict.kind)) {
         return stop("exhausted", "no usable spare is left");
@@ -70,7 +73,8 @@ class FailoverLoop {
 
   Verdict judge(const verdict::AttemptRecord& record) {
     const Verdict verdict = verdict::attribute(
-        record, [this](std::string_view spelled) { return world_.node_key(spelled); });
+        record, [this](std::string_view spelled) { return world_.node_key(spelled); },
+        [this](std::string_view pattern) { return world_.remedy_of(pattern); });
     result_.last_kind = verdict.kind;
     Json context = to_json(verdict, record.facts);
     context["attempt"] = record.attempt;
@@ -150,6 +154,17 @@ class FailoverLoop {
       world_.record("exonerated", {{"host", key}});
       world_.say("  " + key + " was swapped on a guess and the fault came without it: innocent");
     }
+  }
+
+  // A host convicted when nothing can be relaunched is written down all the same.
+  void note_losses(const Decision& decision, int attempt, Kind kind) {
+    for (const Culprit& culprit : decision.swap_out) {
+      allocation_.note_loss(culprit.host, culprit.provenance, attempt, kind);
+      world_.record("lost", {{"host", culprit.host},
+                             {"provenance", std::string(to_string(culprit.provenance))},
+                             {"attempt", attempt}});
+    }
+    if (!decision.swap_out.empty()) publish();
   }
 
   void retire_failed_spares(const verdict::ProbeOutcome& probe, int attempt, Kind kind) {

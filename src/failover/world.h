@@ -66,6 +66,7 @@ class World {
   virtual void publish_bad_nodes(const std::string& text) = 0;
   virtual void say(const std::string& line) = 0;
   virtual std::string node_key(std::string_view spelled) = 0;
+  virtual std::string remedy_of(std::string_view pattern) = 0;  // the grammar's advice, or empty
 };
 
 }  // namespace ezpz::failover

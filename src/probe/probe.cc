@@ -34,16 +34,13 @@ void collect(const std::string& output, const NodeNaming& naming, ProbeResult& r
 }  // namespace
 
 Argv srun_check_argv(const std::vector<Node>& hosts, const std::string& self_path,
-                     const CheckRequest& check) {
+                     const CheckRequest& check, bool overlap) {
   const std::string count = std::to_string(hosts.size());
-  // --overlap: beside a running or stale step. Nothing of the job's resources is taken: with the
-  // job's own GPUs or memory asked for, a check would wait for the step it is to look past.
+  // Nothing of the job's resources is asked for: a check must not wait for GPUs or memory.
   Argv argv{"srun",
-            "--overlap",
             "-N" + count,
             "-n" + count,
             "--ntasks-per-node=1",
-            "--cpus-per-task=1",
             "--distribution=block",
             "--gres=none",
             "--mem=0",
@@ -51,6 +48,7 @@ Argv srun_check_argv(const std::vector<Node>& hosts, const std::string& self_pat
             "--kill-on-bad-exit=0",
             "--export=ALL",
             "--nodelist=" + join(spellings(hosts), ",")};
+  if (overlap) argv.insert(argv.begin() + 1, "--overlap");
   for (const std::string& word : check_command(self_path, check)) argv.push_back(word);
   return argv;
 }
@@ -67,9 +65,10 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
     result.ran = true;
     return result;
   }
-  if (spec.reach == Reach::srun && spec.hosts.size() > 1) {
+  if (spec.reach == Reach::srun && (spec.hosts.size() > 1 || !spec.alone_tries)) {
     const HelperResult together =
-        run_helper(loop, srun_check_argv(spec.hosts, spec.self_path, spec.check), spec.together_s);
+        run_helper(loop, srun_check_argv(spec.hosts, spec.self_path, spec.check, spec.overlap),
+                   spec.together_s);
     if (!together.started) {
       result.trouble = together.trouble;
       return result;
@@ -77,6 +76,10 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
     collect(together.out, naming, result);
   }
 
+  if (!spec.alone_tries) {
+    result.ran = true;
+    return result;
+  }
   std::deque<Node> waiting;
   for (const Node& host : spec.hosts) {
     if (!result.answered.contains(host.key)) waiting.push_back(host);
@@ -90,7 +93,7 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
       waiting.pop_front();
       ++in_flight;
       const Argv argv = spec.reach == Reach::srun
-                            ? srun_check_argv({host}, spec.self_path, spec.check)
+                            ? srun_check_argv({host}, spec.self_path, spec.check, spec.overlap)
                             : local_check_argv(host, spec.self_path, spec.check);
       start_helper(loop, argv, spec.alone_s, [&, host](HelperResult alone) {
         --in_flight;

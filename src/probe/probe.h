@@ -19,10 +19,12 @@ struct ProbeSpec {
   Reach reach = Reach::local;
   std::vector<Node> hosts;
   std::string self_path;
-  CheckRequest check;     // node is filled in for each host
-  double together_s = 8;  // for the one step over all hosts
-  double alone_s = 8;     // for each host that did not answer there
-  int at_once = 16;       // single probes in flight
+  CheckRequest check;       // node is filled in for each host
+  bool overlap = true;      // srun: run beside whatever step holds the hosts
+  double together_s = 8;    // for the one step over all hosts
+  double alone_s = 8;       // for each host that did not answer there
+  bool alone_tries = true;  // ask each host alone that did not answer in the step over all
+  int at_once = 16;         // single probes in flight
 };
 
 struct ProbeResult {
@@ -36,9 +38,13 @@ struct ProbeResult {
 // Runs the loop until done or out of time.
 ProbeResult run_probe(Loop&, const ProbeSpec&, const NodeNaming&);
 
-// srun over these hosts, one task a node, beside whatever runs there. Pure.
+// srun over these hosts, one task a node. Pure.
+//
+// Never with -c: that implies --exact, and after a lost node Slurm (22.05, seen) keeps the old
+// step's cores on the surviving nodes for ever, so that an exact step waits without end. A step
+// without -c and without --overlap starts at once and frees them; --overlap only gets past them.
 Argv srun_check_argv(const std::vector<Node>& hosts, const std::string& self_path,
-                     const CheckRequest&);
+                     const CheckRequest&, bool overlap);
 Argv local_check_argv(const Node& host, const std::string& self_path, const CheckRequest&);
 
 }  // namespace ezpz::probe

@@ -53,12 +53,16 @@ TEST(NodeCheck, SurvivorsOfTheAttemptOnThisNodeAreFoundAndEnded) {
   waitpid(*elsewhere, nullptr, 0);
 }
 
-TEST(Probe, TheSrunCheckRunsBesideTheStepAndTakesNothing) {
+TEST(Probe, TheSrunCheckTakesNothingAndIsNeverExact) {
   const std::vector<Node> hosts = make_nodes({"nid1", "nid2"}, {});
-  EXPECT_EQ(shell_join(srun_check_argv(hosts, "/opt/ezpz", {"", "57.1", true, 3})),
-            "srun --overlap -N2 -n2 --ntasks-per-node=1 --cpus-per-task=1 --distribution=block "
-            "--gres=none --mem=0 --input=none --kill-on-bad-exit=0 --export=ALL "
-            "--nodelist=nid1,nid2 /opt/ezpz node-check --attempt-id=57.1 --wait=3.0 --clear");
+  const std::string flags =
+      "-N2 -n2 --ntasks-per-node=1 --distribution=block --gres=none --mem=0 --input=none "
+      "--kill-on-bad-exit=0 --export=ALL --nodelist=nid1,nid2 /opt/ezpz node-check "
+      "--attempt-id=57.1 --wait=3.0 --clear";
+  const CheckRequest check{"", "57.1", true, 3};
+  EXPECT_EQ(shell_join(srun_check_argv(hosts, "/opt/ezpz", check, false)), "srun " + flags);
+  EXPECT_EQ(shell_join(srun_check_argv(hosts, "/opt/ezpz", check, true)),
+            "srun --overlap " + flags);
 }
 
 TEST(Probe, AHostThatCannotBeAskedIsSilentOrRefusedNeverHealthy) {

@@ -22,6 +22,7 @@ namespace {
 // Deaths this close together are told in one line a host, as srun does.
 constexpr double kGather_s = 0.03;
 constexpr int kNodeLostCode = 137;
+constexpr double kUnkillableWait_s = 5;
 
 void say(const std::string& line) { write_all(2, "ezpz local: " + line + "\n"); }
 
@@ -140,7 +141,7 @@ class Launcher {
 
   void on_term() {
     if (stopping_) {
-      order_all(SIGKILL);
+      kill_all();
       return;
     }
     stopping_ = true;
@@ -203,7 +204,23 @@ class Launcher {
       tell_deaths();
       say("terminating the other ranks");
       order_all(SIGTERM);
-      loop_.after(run_.kill_wait_s, [this] { order_all(SIGKILL); });
+      loop_.after(run_.kill_wait_s, [this] { kill_all(); });
+    });
+  }
+
+  // SIGKILL, and a bound on waiting for it: a rank in uninterruptible sleep (a frozen file system)
+  // does not end, and is left for the fence before the next attempt.
+  void kill_all() {
+    order_all(SIGKILL);
+    loop_.after(kUnkillableWait_s, [this] {
+      for (const auto& node : nodes_) {
+        if (node->ended) continue;
+        tell_deaths();
+        say("error: " + printable(node->host) + ": " + ranks_phrase(node->running) +
+            " did not end on SIGKILL");
+        if (code_ == 0) code_ = kNodeLostCode;
+        node->ended = true;
+      }
     });
   }
 
