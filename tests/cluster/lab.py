@@ -102,8 +102,9 @@ sys.path.insert(0, str(HERE))
 import lab_config
 import lab_processes
 import lab_teardown
-from lab_network import Network, NetworkError
-from lab_node import Node, NodeError
+from lab_errors import LabError, LabTimeout
+from lab_network import Network
+from lab_node import Node
 
 # Not /tmp: every node has its own.
 BASE = Path("/var/tmp")
@@ -126,14 +127,6 @@ LOG_TAIL_LINES = 25
 KILL_ROUNDS = 5
 RUN_MARK = "EZPZ_LAB_RUN"
 RUN_COUNT = itertools.count()
-
-
-class LabError(Exception):
-    pass
-
-
-class LabTimeout(LabError):
-    pass
 
 
 @dataclass(frozen=True)
@@ -221,15 +214,12 @@ class Lab:
             raise
 
     def _start_everything(self):
-        try:
-            self._network = Network.claim()
-            self._record()
-            self._network.raise_bridge()
-            lab_config.write_all(self.directory, self._addresses())
-            self._make_nodes()
-            self._boot(self._nodes.values())
-        except (NetworkError, NodeError) as error:
-            raise LabError(f"the lab did not come up: {error}") from error
+        self._network = Network.claim()
+        self._record()
+        self._network.raise_bridge()
+        lab_config.write_all(self.directory, self._addresses())
+        self._make_nodes()
+        self._boot(self._nodes.values())
         self._is_up = True
         self._start_head_daemons()
         for name in self.nodes:
@@ -241,10 +231,7 @@ class Lab:
         if self.directory is None:
             return
         self._is_up = False
-        try:
-            lab_teardown.take_down(self.directory, self._keep)
-        except lab_teardown.TeardownError as error:
-            raise LabError(f"the lab does not go down: {error}") from error
+        lab_teardown.take_down(self.directory, self._keep)
         for node in self._nodes.values():
             node.forget()
         if self._guardian is not None:
@@ -302,13 +289,9 @@ class Lab:
     def _start_guardian(self, owned):
         argv = [sys.executable, str(HERE / "lab_teardown.py"), str(self.directory)]
         argv += [str(self._lifetime_s), "owned" if owned else "free"]
-        self._guardian = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE if owned else subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        stdin = subprocess.PIPE if owned else subprocess.DEVNULL
+        with open(self.directory / "guardian.log", "ab") as log:
+            self._guardian = subprocess.Popen(argv, stdin=stdin, stdout=log, stderr=log, start_new_session=True)
 
     def _addresses(self):
         indexes = {name: i for i, name in enumerate(self.nodes, start=1)} | {lab_config.HEAD: HEAD_INDEX}
@@ -655,7 +638,7 @@ def main(argv):
     options = parser.parse_args(argv)
     try:
         COMMANDS[options.command](options)
-    except (LabError, lab_teardown.TeardownError) as error:
+    except LabError as error:
         sys.exit(f"lab.py: {error}")
 
 

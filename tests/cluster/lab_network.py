@@ -6,12 +6,16 @@ lock: two labs can never hold the same addresses.
 
 import os
 import subprocess
+import time
+
+from lab_errors import LabError
 
 SUBNETS = 40 * 256
 ATTEMPTS = 32
+DELETE_TIMEOUT_S = 10
 
 
-class NetworkError(Exception):
+class NetworkError(LabError):
     pass
 
 
@@ -84,18 +88,24 @@ class Network:
 
 
 def remove(bridge):
-    """Removes the bridge and every veth of it that is still there; never fails on absence."""
+    """Removes the bridge and every veth of it that is still there."""
     for name in interfaces_of(bridge):
         delete_interface(name)
 
 
 def delete_interface(name):
-    """A veth also goes by itself, at any moment after its node's end, so absence is no failure."""
-    try:
-        run_ip("link", "del", name)
-    except NetworkError as error:
-        if "Cannot find device" not in str(error):
-            raise
+    """Deletes it and sees that it is gone.
+
+    A veth also goes by itself, at some moment after its node's end; that the kernel refuses to delete
+    one that is just going is no failure.
+    """
+    deadline = time.monotonic() + DELETE_TIMEOUT_S
+    while name in os.listdir("/sys/class/net"):
+        done = subprocess.run(["ip", "link", "del", name], capture_output=True, text=True, timeout=20)
+        if time.monotonic() > deadline:
+            raise LabError(f"network interface {name} stays: {done.stderr.strip()}")
+        if done.returncode != 0:
+            time.sleep(0.05)
 
 
 def interfaces_of(bridge):

@@ -12,6 +12,7 @@ all nodes and the host, as on a machine with a parallel filesystem.
 import shlex
 import subprocess
 
+from lab_errors import LabError
 from lab_processes import ProcessId, identify
 
 # $1 is the node's folder, $2 its hostname, $3 the hosts file, $4 its life time in seconds.
@@ -49,10 +50,6 @@ SHARE_ONE = 'mkdir -p {path}\nmount --rbind "$1"/old/{below} {path}\n'
 END_COVER = 'umount -l "$1/old"\n'
 
 
-class NodeError(Exception):
-    pass
-
-
 class Node:
     """A node that may be up or down; the paths and names it is made of stay the same."""
 
@@ -87,10 +84,10 @@ class Node:
         pid, ready = self._holder.stdout.readline(), self._holder.stdout.readline()
         self._holder.stdout.close()
         if ready != "ready\n":
-            raise NodeError(f"node {self.name} did not start; {self._log} says:\n{self._log.read_text()}")
+            raise LabError(f"node {self.name} did not start; {self._log} says:\n{self._log.read_text()}")
         self.init = identify(int(pid))
         if self.init is None:
-            raise NodeError(f"process 1 of node {self.name} ended at once")
+            raise LabError(f"process 1 of node {self.name} ended at once")
 
     def forget(self):
         """To be called when process 1 is dead."""
@@ -106,7 +103,7 @@ class Node:
     def enter_argv(self, argv, cwd):
         """The argv that, run on the host, runs argv on this node in the folder cwd."""
         if self.init is None:
-            raise NodeError(f"node {self.name} is down: nothing can be run on it")
+            raise LabError(f"node {self.name} is down: nothing can be run on it")
         enter = ["nsenter", "--target", str(self.init.pid)]
         enter += ["--net", "--mount", "--uts", "--ipc", "--pid", "--"]
         return [*enter, "env", f"--chdir={cwd}", *argv]

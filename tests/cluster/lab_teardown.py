@@ -15,16 +15,14 @@ import time
 from pathlib import Path
 
 import lab_network
+from lab_errors import LabError
 from lab_processes import ProcessId, is_alive, kill_and_wait, with_environment
 
 # In the environment of what the lab itself starts, and of nothing a user of the lab starts.
 MARK = "EZPZ_LAB_OWNED_BY"
 STATE = "state.json"
 END_TIMEOUT_S = 15
-
-
-class TeardownError(Exception):
-    pass
+GUARDIAN_TRIES = 10
 
 
 def write_state(directory, state):
@@ -45,7 +43,7 @@ def read_state(directory):
 def take_down(directory, keep):
     """Ends the lab in directory and verifies it. keep: the folder stays, for reading its logs.
 
-    Safe to call more than once and from several processes; raises TeardownError when something
+    Safe to call more than once and from several processes; raises LabError when something
     outlives it.
     """
     if not Path(directory).is_dir():
@@ -56,9 +54,10 @@ def take_down(directory, keep):
             return
         _end_processes(directory, state)
         if state["bridge"]:
-            _remove_network(state["bridge"])
-        (Path(directory) / STATE).unlink()
-        if not keep:
+            lab_network.remove(state["bridge"])
+        if keep:
+            (Path(directory) / STATE).unlink()
+        else:
             shutil.rmtree(directory)
 
 
@@ -77,14 +76,7 @@ def _end_processes(directory, state):
     # A start that was cut short may have left a process that is not on record yet.
     left += kill_and_wait(with_environment({MARK: str(directory)}), END_TIMEOUT_S)
     if left:
-        raise TeardownError(f"processes of the lab in {directory} do not end: {left}")
-
-
-def _remove_network(bridge):
-    lab_network.remove(bridge)
-    left = lab_network.interfaces_of(bridge)
-    if left:
-        raise TeardownError(f"network interfaces stay: {', '.join(left)}")
+        raise LabError(f"processes of the lab in {directory} do not end: {left}")
 
 
 def guard(directory, lifetime_s, owner_pipe):
@@ -97,9 +89,16 @@ def guard(directory, lifetime_s, owner_pipe):
     while time.monotonic() < deadline and read_state(directory) is not None:
         if _owner_is_gone(owner_pipe, min(1.0, deadline - time.monotonic())):
             break
-    state = read_state(directory)
-    if state is not None:
-        take_down(directory, state["keep"])
+    for _ in range(GUARDIAN_TRIES):
+        state = read_state(directory)
+        if state is None:
+            return
+        try:
+            take_down(directory, state["keep"])
+        except (LabError, OSError) as error:
+            # Goes to guardian.log in the lab's folder, which then is still there to be read.
+            print(f"taking the lab down failed: {error!r}", file=sys.stderr, flush=True)
+            time.sleep(1)
 
 
 def _owner_is_gone(owner_pipe, wait_s):

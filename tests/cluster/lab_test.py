@@ -174,6 +174,15 @@ class LabTest(unittest.TestCase):
     def test_node_off_the_network_is_a_node_failure_and_comes_back(self):
         self.check_loss(self.lab.cable_pull)
 
+    def test_lost_node_is_noticed_at_once(self):
+        job = self.start_long_step()
+        began = time.monotonic()
+        self.lab.lose_node("nid000003")
+        self.lab.wait_output(job, "Node failure on nid000003", 5)
+        self.lab.wait_output(job, "rc=", 5)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertIn("DOWN", self.lab.node_state("nid000003"))
+
     def test_node_revived_by_hand_returns_to_service(self):
         self.lab.kill_node("nid000006")
         self.assertEqual(self.lab.pids_on("nid000006"), [])
@@ -237,7 +246,8 @@ class EndTest(unittest.TestCase):
     def start_owner(self, deed="time.sleep(300)", lifetime=600):
         code = self.OWNER.format(here=str(lab_module.HERE), deed=deed, lifetime=lifetime)
         owner = subprocess.Popen(["/usr/bin/python3", "-c", code], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(owner.stdout.close)
+        self.addCleanup(owner.__exit__, None, None, None)  # closes its stdout and waits for it
+        self.addCleanup(owner.kill)
         directory, bridge = owner.stdout.readline().split()
         return owner, directory, bridge
 
