@@ -249,7 +249,7 @@ def dead_at_launch(deed):
     """A spare is lost, and a step is started on it before Slurm knows."""
 
     def run(lab):
-        body = "touch ready; until [ -e go ]; do sleep 0.1; done\n"
+        body = "until [ -e go ]; do sleep 0.1; done\n"
         body += f"attempt {FLAGS} --nodelist=$PWD/swapped.hostfile {WORKER}\n"
         case = Case(lab, PROLOGUE + body)
         lab.wait_running(case.job)
