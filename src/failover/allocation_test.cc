@@ -27,6 +27,7 @@ Allocation split(int count, size_t active) {
 
 std::vector<std::string> keys(const std::vector<Node>& nodes) {
   std::vector<std::string> out;
+  out.reserve(nodes.size());
   for (const Node& node : nodes) out.push_back(node.key);
   return out;
 }

@@ -136,7 +136,7 @@ TEST(AttributionProperty, AUserStopOrALostNodeIsNeverSuccess) {
 }
 
 TEST(AttributionProperty, RenamingEveryHostChangesOnlyTheNames) {
-  const auto renamed = [](std::string name) { return name.empty() ? name : "z" + name; };
+  const auto renamed = [](const std::string& name) { return name.empty() ? name : "z" + name; };
   for (unsigned seed = 0; seed < 20'000; ++seed) {
     const AttemptRecord record = Chaos(seed).record();
     AttemptRecord other = record;

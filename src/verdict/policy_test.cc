@@ -35,7 +35,7 @@ Verdict convicting(Kind kind, const std::string& host, std::vector<int> ranks = 
   return verdict;
 }
 
-PastAttempt past(Verdict verdict, evidence::Progress progress = {}) {
+PastAttempt past(const Verdict& verdict, evidence::Progress progress = {}) {
   AttemptRecord record = attempt(1, {});
   record.progress = progress;
   Decision decision;
