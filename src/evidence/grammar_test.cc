@@ -111,6 +111,12 @@ TEST(Grammar, TwoMessagesRunTogetherAreTwoFacts) {
   EXPECT_EQ(facts[2].host, "nid001304");
 }
 
+TEST(Grammar, OneThingSaidTwiceInALineIsOneFact) {
+  const std::vector<Fact> facts = facts_of(
+      "bind to [::]:1 (Address already in use). bind to 0.0.0.0:1 (Address already in use)");
+  EXPECT_EQ(facts.size(), 1U);
+}
+
 TEST(Grammar, ANodeListOfAFailureIsOneFactForEachNode) {
   const std::vector<Fact> facts = facts_of("srun: error: Node failure on nid[001306-001307],x3");
   ASSERT_EQ(facts.size(), 3U);
@@ -156,7 +162,7 @@ TEST(Grammar, ARemedyIsFoundByItsPattern) {
   EXPECT_EQ(test_grammar().remedy("no.such.pattern"), "");
 }
 
-TEST(Grammar, EveryRoleIsPossibleForItsEvent) {
+TEST(Grammar, EveryIdIsUniqueAndNamesItsSpeaker) {
   for (const std::string& id : test_grammar().ids()) {
     EXPECT_NE(id.find('.'), std::string::npos) << id << " has no speaker";
   }

@@ -58,6 +58,12 @@ void set_field(Fact* fact, Field which, std::string_view text) {
   }
 }
 
+// The same thing said twice in one message.
+bool repeats(const Fact& a, const Fact& b) {
+  return a.pattern == b.pattern && a.host == b.host && a.ranks == b.ranks && a.ip == b.ip &&
+         a.code == b.code && a.signal == b.signal && a.reason == b.reason && a.step_id == b.step_id;
+}
+
 std::optional<int> world_size(Field which, std::string_view text) {
   const std::optional<int64_t> value = number(text);
   if (!value || *value > (1 << 24)) return std::nullopt;
@@ -161,7 +167,10 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
     if (fact.event == Event::message && fact.host.empty() && hosts.empty() && fact.ranks.empty()) {
       fact.ranks = origin.ranks;
     }
-    Found found{begin, end, index, unordered_.size(), std::max<size_t>(hosts.size(), 1)};
+    const bool said = std::any_of(unordered_.begin(), unordered_.end(),
+                                  [&](const Fact& other) { return repeats(other, fact); });
+    if (said && hosts.empty()) continue;
+    const Found found{begin, end, unordered_.size(), std::max<size_t>(hosts.size(), 1)};
     if (hosts.empty()) {
       unordered_.push_back(std::move(fact));
     } else {

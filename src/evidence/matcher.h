@@ -42,7 +42,6 @@ class Matcher {
   struct Found {
     size_t begin;
     size_t end;
-    size_t entry;
     size_t first_fact;
     size_t facts;
   };

@@ -3,8 +3,10 @@
 // Bytes arrive in arbitrary chunks: long lines, no newline at the end, carriage-return progress
 // bars, NUL, invalid UTF-8, escape sequences inside tokens, "NN: " and "<fqdn> <rank>: " labels
 // (stripped, kept as the fact's label). Chunk boundaries never change the facts. Memory is bounded:
-// a line longer than kMaxLine is matched on its first kMaxLine bytes, and at most kMaxFacts facts
-// are kept (the first ones, plus always the first of every pattern and host).
+// a line (or a part of one between carriage returns) longer than kMaxLine is matched on its first
+// kMaxLine bytes, and at most kMaxFacts facts are kept: the first ones, then the first of every
+// pattern and host, and in the end those of patterns not seen yet. Placements beyond the first few
+// hundred go to the topology only.
 //
 // Not thread-safe: one stream, one thread.
 #pragma once
@@ -34,7 +36,8 @@ class Stream {
   explicit Stream(const Grammar& grammar);
   ~Stream();
 
-  // Called for each fact as it is found, before feed() returns.
+  // Called for each fact that is kept, as it is found, before feed() returns. Not called for noted
+  // facts: whoever notes one has it. A line is matched when it ends, or at finish().
   void on_fact(OnFact);
   // Called at most once per feed(), when a step or checkpoint was seen in it.
   void on_progress(OnProgress);
@@ -48,6 +51,7 @@ class Stream {
   [[nodiscard]] const std::vector<Fact>& facts() const;
   [[nodiscard]] const Progress& progress() const;
   [[nodiscard]] const Topology& topology() const;
+  // Lines so far, an unfinished last one included.
   [[nodiscard]] int64_t lines() const;
   [[nodiscard]] int64_t bytes() const;
 
