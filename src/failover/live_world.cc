@@ -384,14 +384,36 @@ NodeStates LiveWorld::node_states(const std::vector<Node>& hosts) {
   NodeStates known;
   const site::Scheduler& scheduler = site::scheduler(settings_.scheduler);
   if (scheduler.nodes_query == nullptr || settings_.job_id.empty()) return known;
-  const HelperResult result =
-      run_helper(loop_, scheduler.nodes_query(spellings(hosts)), kSchedulerPatience_s);
-  if (!result.usable()) {
-    known.trouble = result.trouble;
-    return known;
-  }
-  for (const auto& [host, state] : scheduler.read_nodes(result.out)) {
+  HelperResult nodes;
+  HelperResult job;
+  int open = 2;
+  start_helper(loop_, scheduler.nodes_query(spellings(hosts)), kSchedulerPatience_s,
+               [&](HelperResult got) {
+                 nodes = std::move(got);
+                 --open;
+               });
+  start_helper(loop_, scheduler.job_query(settings_.job_id), kSchedulerPatience_s,
+               [&](HelperResult got) {
+                 job = std::move(got);
+                 --open;
+               });
+  loop_.run_until([&] { return open == 0; });
+  if (!nodes.usable()) known.trouble = nodes.trouble;
+  for (const auto& [host, state] : scheduler.read_nodes(nodes.out)) {
     known.states[node_key(host)] = state;
+  }
+  // A node that was lost is out of the job for good, though its state may be IDLE again (seen).
+  const Result<site::slurm::Job> view = job.usable()
+                                            ? scheduler.read_job(job.out)
+                                            : Result<site::slurm::Job>(Error{job.trouble, "", ""});
+  if (!view) {
+    known.trouble = view.error().one_line();
+  } else if (!view->hosts.empty()) {
+    std::set<std::string> ours;
+    for (const std::string& host : view->hosts) ours.insert(node_key(host));
+    for (const Node& host : hosts) {
+      if (!ours.contains(host.key)) known.states[host.key] = std::string(site::kNotInJob);
+    }
   }
   return known;
 }

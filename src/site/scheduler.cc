@@ -69,11 +69,11 @@ const Scheduler& scheduler(SchedulerKind kind) {
 bool is_usable(std::string_view node_state) {
   // What SLURM will start nothing on, or expects to lose. An unknown word is not a reason to give
   // a node up.
-  static constexpr std::array<const char*, 17> dead = {
+  static constexpr std::array<const char*, 18> dead = {
       "DOWN",          "FAIL",         "FAILING",    "ERROR",         "NOT_RESPONDING",
       "NO_RESPOND",    "POWERED_DOWN", "POWER_DOWN", "POWERING_DOWN", "POWERING_UP",
       "REBOOT_ISSUED", "FUTURE",       "INVAL",      "INVALID_REG",   "POWER_UP",
-      "REBOOT",        "BOOT"};
+      "REBOOT",        "BOOT",         "NOT_IN_JOB"};
   const NodeState state = parse_state(node_state);
   // '*' does not answer, '~' powered down, '#' powering up, '%' powering down, '!' about to be
   // powered down, '^' rebooting.

@@ -39,6 +39,8 @@ inline constexpr double name_lookup_timeout_s = 1;
 // May ranks be started on a node in this state? DRAINING and DRAINED are not a fault of an active
 // host, but a draining spare is not taken into use: ask is_draining() for that.
 bool is_usable(std::string_view node_state);
+// What we call the state of a host the scheduler has taken out of the job: never usable.
+inline constexpr std::string_view kNotInJob = "NOT_IN_JOB";
 bool is_draining(std::string_view node_state);
 
 enum class Depth {
