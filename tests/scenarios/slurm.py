@@ -296,7 +296,7 @@ def the_time_limit_is_walltime_and_blames_nobody(context):
     end = job.lab.wait_job(job.id, 30)
     check_equal(end.state, "TIMEOUT", "what Slurm calls the end")
     check_equal(job.stop_reason(), "walltime", "stop reason")
-    check_equal(job.attempts(), 1, "attempts")
+    check_equal((job.attempts(), job.verdicts()), (1, ["walltime"]), "attempts and verdicts")
     check_nobody_blamed(job)
 
 
@@ -319,7 +319,7 @@ def a_cancelled_job_is_cancelled(context):
     end = job.lab.wait_job(job.id, 40)
     check_equal(end.state, "CANCELLED", "what Slurm calls the end")
     check_equal(job.stop_reason(), "cancelled", "stop reason")
-    check_equal(job.attempts(), 1, "attempts")
+    check_equal((job.attempts(), job.verdicts()), (1, ["cancelled"]), "attempts and verdicts")
     check_nobody_blamed(job)
 
 
