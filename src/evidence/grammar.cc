@@ -134,7 +134,11 @@ Result<Entry> compile_entry(FileEntry spec) {
   }
   Result<Compiled> compiled = compile(spec.regex, spec.where);
   if (!compiled) return compiled.error();
-  Entry entry{std::move(spec), std::move(compiled->regex), std::move(compiled->captures)};
+  return Entry{std::move(spec), std::move(compiled->regex), std::move(compiled->captures)};
+}
+
+// Examples are whole lines, so this waits until the labels of all files are known.
+Status try_examples(const Entry& entry, const std::vector<Label>& labels) {
   for (const ExampleLine& example : entry.spec.examples) {
     if (!holds_one_of(example.line, entry.spec.triggers)) {
       return Error{"no trigger of '" + entry.spec.id + "' is in its example '" + example.line + "'",
@@ -142,13 +146,13 @@ Result<Entry> compile_entry(FileEntry spec) {
     }
   }
   std::vector<std::string_view> groups;
-  const Status fine =
-      check_examples(entry.spec.where, entry.spec.examples, entry.spec.counterexamples,
-                     [&](const std::string& line) {
-                       return entry.regex.find(line, 0, &groups) && !entry.vetoed(line);
-                     });
-  if (!fine) return fine.error();
-  return entry;
+  return check_examples(entry.spec.where, entry.spec.examples, entry.spec.counterexamples,
+                        [&](const std::string& line) {
+                          Origin origin;
+                          const size_t label = read_labels(labels, line, &origin);
+                          const std::string_view message = std::string_view(line).substr(label);
+                          return entry.regex.find(message, 0, &groups) && !entry.vetoed(message);
+                        });
 }
 
 Result<Label> compile_label(FileLabel spec) {
@@ -263,6 +267,9 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
   }
   if (tables->entries.size() > kMaxEntries) {
     return Error{"too many patterns", "", "at most " + std::to_string(kMaxEntries)};
+  }
+  for (const Entry& entry : tables->entries) {
+    if (Status fine = try_examples(entry, tables->labels); !fine) return fine.error();
   }
   std::stable_sort(
       tables->entries.begin(), tables->entries.end(),

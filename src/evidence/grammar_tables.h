@@ -8,6 +8,7 @@
 #include "evidence/fields.h"
 #include "evidence/grammar.h"
 #include "evidence/grammar_file.h"
+#include "evidence/labels.h"
 #include "evidence/prefilter.h"
 #include "evidence/progress_scan.h"
 #include "evidence/regex.h"
@@ -21,13 +22,6 @@ struct Entry {
 
   // The message holds one of spec.unless.
   [[nodiscard]] bool vetoed(std::string_view message) const;
-};
-
-// What a line may begin with before its message: "12: ", "host.domain 3: ".
-struct Label {
-  FileLabel spec;
-  Regex regex;
-  std::vector<std::pair<Field, size_t>> captures;
 };
 
 // Why the prefilter looks for a literal.

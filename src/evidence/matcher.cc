@@ -9,7 +9,6 @@ namespace ezpz::evidence {
 namespace {
 
 constexpr size_t kMaxText = 400;
-constexpr int kMaxLabels = 3;               // "3: [rank3]: "
 constexpr size_t kMaxMatchesPerEntry = 16;  // in one message
 constexpr size_t kMaxHostsPerMessage = 1024;
 
@@ -90,27 +89,6 @@ std::string_view Matcher::find_hits(std::string_view segment) {
   strip_escapes(segment, &stripped_);
   tables_.prefilter.scan(stripped_, add);
   return stripped_;
-}
-
-size_t Matcher::strip_labels(std::string_view clean, Origin* origin) const {
-  size_t begin = 0;
-  std::vector<std::string_view> groups;
-  for (int round = 0; round < kMaxLabels; ++round) {
-    const std::string_view rest = clean.substr(begin);
-    const Label* label = nullptr;
-    for (const Label& candidate : tables_.labels) {
-      if (!candidate.regex.find(rest, 0, &groups)) continue;
-      label = &candidate;
-      break;
-    }
-    if (label == nullptr) break;
-    for (const auto& [which, group] : label->captures) {
-      if (which == Field::host) origin->host = groups[group];
-      if (which == Field::ranks) origin->ranks = parse_ranks(groups[group]);
-    }
-    begin += groups[0].size();
-  }
-  return begin;
 }
 
 void Matcher::match_entry(size_t index, std::string_view message, const Origin& origin) {
@@ -232,7 +210,7 @@ const Outcome& Matcher::match(std::string_view segment) {
   }
 
   Origin origin;
-  size_t begin = strip_labels(clean, &origin);
+  size_t begin = read_labels(tables_.labels, clean, &origin);
   bool spoken = false;  // the message at begin is a launcher's: a "step" in it is no training step
   std::vector<size_t> starts;
   for (const Hit& hit : hits_) {

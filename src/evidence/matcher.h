@@ -34,11 +34,6 @@ class Matcher {
     size_t at;
     size_t literal;
   };
-  // Where a line came from, as its label tells.
-  struct Origin {
-    std::string host;
-    std::vector<int> ranks;
-  };
   struct Found {
     size_t begin;
     size_t end;
@@ -47,7 +42,6 @@ class Matcher {
   };
 
   std::string_view find_hits(std::string_view segment);
-  size_t strip_labels(std::string_view clean, Origin* origin) const;
   void match_message(std::string_view clean, size_t begin, size_t end, const Origin& origin);
   void match_entry(size_t entry, std::string_view message, const Origin& origin);
   void find_step(std::string_view clean, size_t begin, size_t end);
