@@ -231,6 +231,7 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
     }
     if (fact.event == Event::placement) note_placement(attempt, *plan, false);
     if (fact.event == Event::limit && fact.kind == Kind::walltime) ask_about_the_end();
+    if (fact.event == Event::teardown) supervisor.teardown_seen();
     const bool trouble_begins = fact.role == Role::cause || fact.event == Event::teardown;
     if (trouble_begins && attempt.asked_s == 0) ask_scheduler(attempt);
   });

@@ -30,12 +30,14 @@ Supervisor::Supervisor(Loop& loop, Keeper& keeper, Settings settings, Hooks hook
 Supervisor::~Supervisor() {
   loop_.cancel(watchdog_);
   loop_.cancel(escalation_);
+  loop_.cancel(linger_);
 }
 
 Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, Tee::Outlet log) {
   plan_ = &plan;
   stage_ = Stage::running;
   step_id_.clear();
+  teardown_s_ = 0;
   outcome_ = Outcome{};
   Tee tee(loop_, terminal, log, hooks_.on_output);
   tee_ = &tee;
@@ -69,6 +71,7 @@ Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, 
   if (outcome_.abandoned) loop_.on_child(pid_, [](Exit) {});  // reaped whenever it goes
   loop_.cancel(watchdog_);
   loop_.cancel(escalation_);
+  loop_.cancel(linger_);
   outcome_.ended_s = wall_s();
   tee.drain(kDrainQuiet_s);
   keeper_.release();
@@ -171,6 +174,25 @@ void Supervisor::arm_watchdog() {
   self_fact("self.watchdog", "no output for " + human_duration(silent_s), 0);
   log::warning("no output for " + human_duration(silent_s) + ": ending the attempt");
   stop(StopCause::watchdog, 0);
+}
+
+void Supervisor::teardown_seen() {
+  if (plan_ == nullptr || teardown_s_ > 0) return;
+  teardown_s_ = monotonic_s();
+  linger_ = loop_.after(kLinger_s, [this] { check_linger(); });
+}
+
+void Supervisor::check_linger() {
+  const double quiet_s = monotonic_s() - std::max(teardown_s_, tee_->last_output_s());
+  if (quiet_s < kLinger_s) {
+    linger_ = loop_.after(kLinger_s - quiet_s, [this] { check_linger(); });
+    return;
+  }
+  if (stage_ != Stage::running) return;  // a stop is under way and has its own limits
+  outcome_.lingered = true;
+  log::warning("the launcher does not end though its ranks were taken down: ending it");
+  self_fact("self.linger", "the launcher did not end after the teardown; we ended it", SIGKILL);
+  begin_hard();
 }
 
 void Supervisor::self_fact(const std::string& pattern, const std::string& text, int signal) {

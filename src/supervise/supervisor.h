@@ -33,6 +33,7 @@ struct Outcome {
   StopCause stopped_by = StopCause::none;
   int stop_signal = 0;     // the signal to ezpz behind a user stop
   bool went_hard = false;  // the grace was over, or was cut short
+  bool lingered = false;   // the launcher did not end by itself after tearing the ranks down
   double started_s = 0;    // wall clock
   double ended_s = 0;
   uint64_t output_bytes = 0;
@@ -43,6 +44,8 @@ struct Outcome {
 
 class Supervisor {
  public:
+  static constexpr double kLinger_s = 45;  // Slurm's own KillWait is 30 s by default
+
   struct Hooks {
     std::function<void(std::string_view)> on_output;
     std::function<void(Fact)> on_fact;  // what we did ourselves: signals sent, the watchdog
@@ -61,6 +64,9 @@ class Supervisor {
   void stop(StopCause cause, int signal);
   // SIGUSR1, SIGUSR2: on to the ranks.
   void forward(int signal);
+  // The launcher said it is taking the ranks down. A rank that cannot be killed would hold it for
+  // ever: kLinger_s after that without an end or output, the launcher itself is ended.
+  void teardown_seen();
   // The launcher named its step: signals can be sent to it from now on, the keeper knows it.
   void step_known(const std::string& step_id);
 
@@ -71,6 +77,7 @@ class Supervisor {
   void begin_kill();
   void deliver(int signal);
   void arm_watchdog();
+  void check_linger();
   void self_fact(const std::string& pattern, const std::string& text, int signal);
 
   Loop& loop_;
@@ -85,6 +92,8 @@ class Supervisor {
   Outcome outcome_;
   Loop::TimerId watchdog_ = 0;
   Loop::TimerId escalation_ = 0;
+  Loop::TimerId linger_ = 0;
+  double teardown_s_ = 0;                                  // monotonic; 0: none seen
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
 };
 
