@@ -161,11 +161,16 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
   }
 }
 
+std::span<const Matcher::Hit> Matcher::hits_in(size_t begin, size_t end) const {
+  const auto before = [](const Hit& hit, size_t at) { return hit.at < at; };
+  const auto first = std::lower_bound(hits_.begin(), hits_.end(), begin, before);
+  return {first, std::lower_bound(first, hits_.end(), end, before)};
+}
+
 void Matcher::match_message(std::string_view clean, size_t begin, size_t end,
                             const Origin& origin) {
   triggered_.clear();
-  for (const Hit& hit : hits_) {
-    if (hit.at < begin || hit.at >= end) continue;
+  for (const Hit& hit : hits_in(begin, end)) {
     for (const uint16_t entry : tables_.uses[hit.literal].entries) triggered_.push_back(entry);
   }
   std::sort(triggered_.begin(), triggered_.end());
@@ -186,8 +191,7 @@ void Matcher::match_message(std::string_view clean, size_t begin, size_t end,
 
 void Matcher::find_step(std::string_view clean, size_t begin, size_t end) {
   const std::string_view text = clean.substr(0, end);
-  for (const Hit& hit : hits_) {
-    if (hit.at < begin || hit.at >= end) continue;
+  for (const Hit& hit : hits_in(begin, end)) {
     const LiteralUse& use = tables_.uses[hit.literal];
     std::optional<Step> step;
     if (use.step_key) step = tables_.progress.at_key(text, hit.at);
@@ -209,6 +213,8 @@ const Outcome& Matcher::match(std::string_view segment) {
     return outcome_;
   }
 
+  std::stable_sort(hits_.begin(), hits_.end(),
+                   [](const Hit& a, const Hit& b) { return a.at < b.at; });
   Origin origin;
   size_t begin = read_labels(tables_.labels, clean, &origin);
   bool spoken = false;  // the message at begin is a launcher's: a "step" in it is no training step
@@ -216,7 +222,6 @@ const Outcome& Matcher::match(std::string_view segment) {
   for (const Hit& hit : hits_) {
     if (tables_.uses[hit.literal].speaker && hit.at >= begin) starts.push_back(hit.at);
   }
-  std::sort(starts.begin(), starts.end());
   starts.push_back(clean.size());
   for (const size_t next : starts) {
     if (next > begin) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ class Matcher {
     size_t facts;
   };
 
+  [[nodiscard]] std::span<const Hit> hits_in(size_t begin, size_t end) const;
   std::string_view find_hits(std::string_view segment);
   void match_message(std::string_view clean, size_t begin, size_t end, const Origin& origin);
   void match_entry(size_t entry, std::string_view message, const Origin& origin);
