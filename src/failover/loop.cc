@@ -140,7 +140,10 @@ class FailoverLoop {
     context["restart_cost_s"] = limits.restart_cost_s;
     context["checkpoint_interval_s"] = limits.checkpoint_interval_s;
     world_.record("decision", context);
-    world_.say(fmt::format("  {}: {}", to_string(decision.action), decision.why));
+    // A stop is told when it happens, a swap with who takes the place.
+    if (decision.action == Action::retry_same || decision.action == Action::probe) {
+      world_.say(fmt::format("  {}: {}", to_string(decision.action), decision.why));
+    }
   }
 
   void apply_hindsight(const Decision& decision) {

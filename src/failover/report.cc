@@ -139,7 +139,8 @@ std::string tell(const Story& story) {
     for (const Swap& swap : attempt.swaps) {
       text += fmt::format("  swapped: {} out ({}), {} in\n", swap.out, swap.provenance, swap.in);
     }
-    if (attempt.swaps.empty() && !attempt.decision.empty()) text += "  " + attempt.decision + "\n";
+    const bool worth_saying = attempt.swaps.empty() && attempt.verdict != "success";
+    if (worth_saying && !attempt.decision.empty()) text += "  " + attempt.decision + "\n";
   }
   text += fmt::format("\nsteps redone: {}\ntime lost:    {}\n", story.steps_redone,
                       human_duration(story.lost_s));

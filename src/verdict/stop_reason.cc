@@ -29,6 +29,7 @@ constexpr std::array kReasons{
     StopReason{"filesystem_fault",
                "the filesystem failed again after every relaunch allowed for it"},
     StopReason{"launcher_fault", "the launcher failed again after every relaunch allowed for it"},
+    StopReason{"launch_failed", "the launcher itself could not be started"},
     StopReason{"port_in_use", "a port was taken again after every relaunch allowed for it"},
     StopReason{"no_evidence",
                "no probe failed, nothing names a host, and a guess is not allowed (--blind)"},
