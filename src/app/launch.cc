@@ -64,6 +64,7 @@ failover::LiveSettings live_settings(const Stage& stage) {
   settings.scheduler =
       stage.site.job.in_job() ? stage.site.job.scheduler : site::SchedulerKind::none;
   settings.job_id = stage.setup.job_id;
+  settings.planned_end_s = stage.site.job.end_time_s;
   settings.naming = stage.site.machine.machine.naming;
   settings.job_dir = stage.job_dir;
   settings.run_salt = fmt::format("{:x}", static_cast<unsigned long>(getpid()));

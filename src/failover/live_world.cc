@@ -26,6 +26,8 @@ constexpr double kAnswersAge_s = 10;        // older answers are asked for again
 constexpr double kShortWait_s = 1;          // for a survivor to be gone after SIGKILL
 constexpr double kFenceWait_s = 5;          // the same, when it is not gone by then
 constexpr double kStaleStepCheck_s = 0.4;
+constexpr double kBannerWait_s = 0.5;
+constexpr double kClockTolerance_s = 2;
 constexpr int kStaleStepChecks = 3;
 
 bool port_is_free_here(int port) {
@@ -81,7 +83,14 @@ LiveWorld::LiveWorld(Loop& loop, Helpers& helpers, const evidence::Grammar& gram
       if (current_ != nullptr) current_->supervisor->forward(signal);
     });
   }
-  log::set_sink([this](std::string_view line) { helpers_.terminal.append(2, line); });
+  log::set_sink([this](std::string_view line) {
+    if (stop_announced_.empty()) {
+      helpers_.terminal.append(2, line);
+    } else if (journal_) {
+      // Nothing comes after the last line.
+      journal_->note("late", {{"text", std::string(line.substr(0, line.find('\n')))}});
+    }
+  });
 }
 
 LiveWorld::~LiveWorld() {
@@ -114,28 +123,42 @@ void LiveWorld::ask_about_the_end() {
                  if (alive.expired() || !result.usable()) return;
                  const Result<site::slurm::Job> job = scheduler.read_job(result.out);
                  if (!job) return;
-                 if (current_ != nullptr) {
-                   current_->view.job_state = job->state;
-                   current_->view.end_time_s = job->end_time_s;
-                 }
-                 const bool over = job->state != "RUNNING";
-                 const bool time_is_up =
-                     job->state == "TIMEOUT" ||
-                     (over && job->end_time_s && *job->end_time_s <= wall_s() + 1 &&
-                      job->state == "COMPLETING");
-                 if (time_is_up) {
-                   consider_early_end("walltime", "the scheduler says " + job->state);
-                 } else if (job->state == "PREEMPTED") {
-                   consider_early_end("preempted", "the scheduler says PREEMPTED");
-                 } else if (job->state == "CANCELLED") {
-                   consider_early_end("cancelled", "the scheduler says CANCELLED");
-                 }
+                 const double end_s = planned_end_s(*job).value_or(0);
+                 if (current_ != nullptr) note_job(*job, current_->view);
+                 if (job->state == "RUNNING" || job->state == "PENDING") return;
+                 // The banner that names the reason may still be on its way.
+                 loop_.after(kBannerWait_s, [this, alive, state = job->state, end_s] {
+                   if (!alive.expired()) consider_early_end(state, end_s);
+                 });
                });
 }
 
-void LiveWorld::consider_early_end(const std::string& reason, const std::string& why) {
+// Once a job is ending, its EndTime is the moment it began to: what counts is what was planned
+// while it ran.
+std::optional<double> LiveWorld::planned_end_s(const site::slurm::Job& job) {
+  if (job.state == "RUNNING" && job.end_time_s) settings_.planned_end_s = job.end_time_s;
+  return settings_.planned_end_s;
+}
+
+void LiveWorld::note_job(const site::slurm::Job& job, verdict::SchedulerView& view) {
+  view.job_state = job.state;
+  view.end_time_s = planned_end_s(job);
+}
+
+void LiveWorld::consider_early_end(const std::string& job_state, double planned_end_s) {
   if (!stop_announced_.empty() || journal_ == nullptr) return;
-  record("stop", {{"reason", reason}, {"why", why}, {"early", true}});
+  std::string reason = "cancelled";
+  const bool time_was_up = planned_end_s > 0 && wall_s() >= planned_end_s - kClockTolerance_s;
+  if (job_state == "TIMEOUT" || time_was_up) reason = "walltime";
+  if (job_state == "PREEMPTED") reason = "preempted";
+  if (current_ != nullptr) {
+    for (const Fact& fact : current_->stream.facts()) {
+      if (fact.event != Event::limit) continue;
+      if (fact.kind == Kind::walltime || fact.kind == Kind::preempted)
+        reason = to_string(fact.kind);
+    }
+  }
+  record("stop", {{"reason", reason}, {"why", "the scheduler says " + job_state}, {"early", true}});
   announce_stop(reason);
 }
 
@@ -151,9 +174,7 @@ void LiveWorld::record(std::string_view name, const Json& context) {
   journal_->record(name, context);
 }
 
-void LiveWorld::say(const std::string& line) {
-  if (stop_announced_.empty()) log::info(line);  // nothing comes after the last line
-}
+void LiveWorld::say(const std::string& line) { log::info(line); }
 
 std::string LiveWorld::node_key(std::string_view spelled) {
   return ezpz::node_key(spelled, settings_.naming);
@@ -431,8 +452,9 @@ std::optional<double> LiveWorld::time_left_s() {
     record("unknown", {{"what", "time left"}, {"why", job.error().one_line()}});
     return std::nullopt;
   }
-  if (!job->end_time_s) return std::nullopt;
-  return *job->end_time_s - wall_s();
+  const std::optional<double> end_s = planned_end_s(*job);
+  if (!end_s) return std::nullopt;
+  return *end_s - wall_s();
 }
 
 probe::ProbeSpec LiveWorld::probe_spec(const std::vector<Node>& hosts) const {

@@ -28,6 +28,7 @@ struct LiveSettings {
   supervise::Settings supervise;
   site::SchedulerKind scheduler = site::SchedulerKind::none;
   std::string job_id;
+  std::optional<double> planned_end_s;  // of the job, wall clock, as known so far
   NodeNaming naming;
   std::string job_dir;   // empty: nothing is written
   std::string run_salt;  // keeps apart what two runs of a job would otherwise name alike
@@ -74,7 +75,9 @@ class LiveWorld : public World {
   struct Attempt;
   void on_stop_signal(int signal);
   void ask_about_the_end();
-  void consider_early_end(const std::string& reason, const std::string& why);
+  void consider_early_end(const std::string& job_state, double planned_end_s);
+  std::optional<double> planned_end_s(const site::slurm::Job&);
+  void note_job(const site::slurm::Job&, verdict::SchedulerView&);
   Result<launch::Plan> make_plan(const AttemptInput&, std::string* hostfile_trouble);
   void ask_scheduler(Attempt&);
   void await_scheduler(Attempt&);
