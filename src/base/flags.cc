@@ -176,10 +176,18 @@ Result<std::vector<std::string>> FlagTable::parse(const std::vector<std::string>
     } else if (equals != std::string::npos) {
       value = word.substr(equals + 1);
     } else {
-      if (i >= words.size()) return Error{"needs a value: " + flag->value, name, ""};
+      // "--nhosts --ppn 4": the next flag is not the value that was forgotten.
+      if (i >= words.size() || words[i] == "--" ||
+          find(words[i].substr(0, words[i].find('='))) != nullptr) {
+        return Error{"needs a value: " + flag->value, name, ""};
+      }
       value = words[i++];
     }
-    if (Status status = flag->set(value); !status) return status.error();
+    if (Status status = flag->set(value); !status) {
+      Error error = status.error();
+      error.where = name;  // as the user spelled it
+      return error;
+    }
   }
   return std::vector<std::string>(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
 }

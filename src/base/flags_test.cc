@@ -64,6 +64,8 @@ TEST_F(FlagsTest, ZeroNegativeAndNonsenseCountsAreRefused) {
 
 TEST_F(FlagsTest, AMissingValueAndAValueForASwitchAreErrors) {
   EXPECT_EQ(table.parse({"-n"}).error().one_line(), "needs a value: N: -n");
+  EXPECT_EQ(table.parse({"-n", "--loud"}).error().one_line(), "needs a value: N: -n");
+  EXPECT_EQ(table.parse({"-np", "x"}).error().one_line(), "not a whole number: x: -np");
   EXPECT_EQ(table.parse({"--loud=yes"}).error().one_line(), "takes no value: --loud");
 }
 
