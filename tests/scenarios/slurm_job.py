@@ -10,6 +10,8 @@ from harness import RUN_MARK, Failure, check, processes, wait_until
 from job import Artifacts
 from training import toy
 
+from lab import LabError
+
 BATCH = """\
 {before}
 {launch} > {dir}/ezpz.stdout 2> {dir}/ezpz.stderr
@@ -37,7 +39,13 @@ class SlurmJob(Artifacts):
         marked = {RUN_MARK: context.run_id, **(env or {})}
         self.id = self.lab.submit(script, nodes=nodes, args=args, env=marked)
         # Whatever state a scenario leaves the nodes in, the next one finds them idle.
-        context.at_end(lambda: self.lab.reset())
+        context.at_end(self._reset)
+
+    def _reset(self):
+        try:
+            self.lab.reset()
+        except LabError:  # a node changed its state between question and order: ask again
+            self.lab.reset()
 
     def returncode(self):
         path = self.context.dir / "ezpz.rc"

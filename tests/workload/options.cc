@@ -29,6 +29,7 @@ training
   --on-peer-loss hang|exit
                           a dead peer leaves the others hanging (default), or they exit 1
   --ignore-term           outlive SIGTERM; otherwise it means: checkpoint, then die of it
+  --no-save-on-term       die of SIGTERM without that checkpoint
   --receipts DIR          each rank records what happened to it in DIR/attempt-A.rank-R
 
 faults; each leaves a receipt before it acts. A step may be a list, one for each attempt: 7,6,5
@@ -128,6 +129,8 @@ bool read_training_flag(Reader& reader, Options& options) {
     options.exit_on_peer_loss = word == "exit";
   } else if (reader.is("--ignore-term")) {
     options.ignore_term = true;
+  } else if (reader.is("--no-save-on-term")) {
+    options.save_on_term = false;
   } else if (reader.is("--receipts")) {
     options.receipts_dir = reader.value();
   } else {

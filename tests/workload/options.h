@@ -29,6 +29,7 @@ struct Options {
   double rendezvous_s = 30;
   bool exit_on_peer_loss = false;  // default: hang, as an all-reduce without a watchdog does
   bool ignore_term = false;
+  bool save_on_term = true;
   bool print_junk = false;
   int64_t burst_mb = 0;
   Fault fault;

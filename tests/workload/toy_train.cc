@@ -120,7 +120,7 @@ class Trainer {
     receipts_.add("signal", "\"signal\":" + std::to_string(signal_number));
     if (signal_number == SIGUSR1 || signal_number == SIGUSR2) return;
     if (options_.ignore_term) return;
-    if (saved_step_ != model_.step && model_.step > 0) save();
+    if (options_.save_on_term && saved_step_ != model_.step && model_.step > 0) save();
     signal(signal_number, SIG_DFL);
     sigset_t only;
     sigemptyset(&only);
