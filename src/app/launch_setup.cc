@@ -105,9 +105,16 @@ Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& 
   setup.launcher = *launcher;
   const bool local = setup.launcher->name == "local";
   setup.job_id = site.job.in_job() ? site.job.job_id : "local-" + std::to_string(getpid());
-  if (options.auto_retry && !local && !site.job.in_job()) {
-    return Error{"--auto-retry has no allocation to find spares in", "",
-                 "start it inside a job, or use --launcher local"};
+  if (!site.job.in_job() && options.launcher != "local") {
+    // Simulating nodes must be asked for: on a login node somebody has only forgotten his salloc.
+    if (options.auto_retry && (!local || options.hostfile.empty())) {
+      return Error{"--auto-retry has no allocation to find spares in", "",
+                   "start it inside a job, or give --hostfile, or --launcher local to simulate"};
+    }
+    if (local && !options.hostfile.empty()) {
+      setup.notes.push_back("no job here: the hosts of " + options.hostfile +
+                            " are simulated on this machine (--launcher local says it is meant)");
+    }
   }
 
   Result<std::vector<Node>> pool = choose_pool(options, site, setup.launcher->name, setup.notes);

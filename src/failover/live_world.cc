@@ -298,7 +298,8 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
         fmt::format("{} bytes were not shown here (the terminal was stuck); the log has them",
                     end->terminal_bytes_skipped));
   }
-  await_scheduler(attempt);
+  // A clean end without a word against it needs no questions.
+  if (!end->exit.clean() || attempt.asked_s > 0) await_scheduler(attempt);
   current_ = nullptr;
 
   outcome.started = true;
