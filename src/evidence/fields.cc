@@ -75,6 +75,7 @@ std::optional<Field> field(std::string_view name) {
 
 std::vector<std::string> field_names() {
   std::vector<std::string> names;
+  names.reserve(kFields.size());
   for (const auto& [name, meaning] : kFields) names.emplace_back(name);
   return names;
 }

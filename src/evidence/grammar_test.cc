@@ -211,8 +211,8 @@ TEST(Grammar, ASiteFileAddsAProgressKey) {
 }
 
 TEST(Grammar, MistakesInSiteFilesAreOneLineWithFileAndLine) {
-  EXPECT_EQ(error_of("[[pattern]\nid = 1"), error_of("[[pattern]\nid = 1"));
   EXPECT_NE(error_of("[[pattern]\nid = 1").find("site.toml:1"), std::string::npos);
+  EXPECT_NE(error_of("machines = [}\n").find("site.toml:1"), std::string::npos);
   EXPECT_EQ(error_of(entry("kind = 'nod_failure'")),
             "unknown kind 'nod_failure': site.toml:6 (one of: success walltime cancelled preempted "
             "node_failure gpu_fault fabric_fault filesystem_fault oom app_error env_fault "

@@ -203,7 +203,7 @@ void Stream::State::feed(std::string_view bytes) {
     at = separator + 1;
   }
   // Blocks that fit the second-level cache: each is read twice, for literals and for newlines.
-  constexpr ptrdiff_t kBlock = 128 * 1024;
+  constexpr ptrdiff_t kBlock = ptrdiff_t{128} * 1024;
   while (at != end) {
     const char* cut = segment_start(at, at + std::min(kBlock, end - at));
     if (cut == at) {

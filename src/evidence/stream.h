@@ -24,7 +24,7 @@
 
 namespace ezpz::evidence {
 
-constexpr size_t kMaxLine = 64 * 1024;
+constexpr size_t kMaxLine = size_t{64} * 1024;
 constexpr size_t kMaxFacts = 4096;
 
 class Stream {
