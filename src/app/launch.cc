@@ -71,6 +71,18 @@ failover::LiveSettings live_settings(const Stage& stage) {
   return settings;
 }
 
+failover::LiveWorld::GrammarSource load_grammar(const Stage& stage) {
+  return [directory = stage.options.patterns_dir] {
+    Result<evidence::Grammar> grammar = evidence::Grammar::load(directory);
+    // The directory changed under our feet since it was checked: go on with what is built in.
+    if (!grammar) {
+      log::warning(grammar.error().one_line());
+      grammar = evidence::Grammar::load();
+    }
+    return std::move(grammar).value();
+  };
+}
+
 void record_start(failover::LiveWorld& world, const Stage& stage) {
   const LaunchOptions& options = stage.options;
   const std::vector<Node>& pool = stage.setup.pool;
@@ -205,8 +217,12 @@ int run_launch(const Words& words) {
   Stage stage{std::move(*options), std::move(*site), std::move(*setup), ""};
   if (stage.options.dry_run) return print_dry_run(stage);
 
-  const Result<evidence::Grammar> grammar = evidence::Grammar::load(stage.options.patterns_dir);
-  if (!grammar) return usage_error(grammar.error().one_line());
+  // A site's own patterns are checked before anything is started; the built-in ones are known to
+  // be good, and are compiled while the launcher starts.
+  if (!stage.options.patterns_dir.empty()) {
+    const auto checked = evidence::Grammar::load(stage.options.patterns_dir);
+    if (!checked) return usage_error(checked.error().one_line());
+  }
   std::optional<failover::JobDir> job_dir;
   if (stage.options.auto_retry || stage.options.log_dir) {
     Result<failover::JobDir> made = failover::make_job_dir(
@@ -218,7 +234,7 @@ int run_launch(const Words& words) {
 
   int code = 0;
   {
-    failover::LiveWorld world(loop, helpers, *grammar, live_settings(stage));
+    failover::LiveWorld world(loop, helpers, load_grammar(stage), live_settings(stage));
     if (job_dir && !job_dir->lock.unavailable().empty()) {
       world.record("unknown", {{"what", "lock"}, {"why", job_dir->lock.unavailable()}});
     }

@@ -50,8 +50,7 @@ Status Helpers::start() {
 
 // One attempt under way and what is learnt about it.
 struct LiveWorld::Attempt {
-  explicit Attempt(const evidence::Grammar& grammar) : stream(grammar) {}
-  evidence::Stream stream;
+  std::optional<evidence::Stream> stream;  // once the launcher runs
   supervise::Supervisor* supervisor = nullptr;
   verdict::SchedulerView view;
   std::vector<std::string> hosts;  // spelled
@@ -65,9 +64,11 @@ struct LiveWorld::Attempt {
   bool placement_noted = false;
 };
 
-LiveWorld::LiveWorld(Loop& loop, Helpers& helpers, const evidence::Grammar& grammar,
-                     LiveSettings settings)
-    : loop_(loop), helpers_(helpers), grammar_(grammar), settings_(std::move(settings)) {
+LiveWorld::LiveWorld(Loop& loop, Helpers& helpers, GrammarSource grammar, LiveSettings settings)
+    : loop_(loop),
+      helpers_(helpers),
+      settings_(std::move(settings)),
+      grammar_source_(std::move(grammar)) {
   if (!settings_.job_dir.empty()) {
     journal_ = std::make_unique<journal::Journal>(loop_, helpers_.disk,
                                                   settings_.job_dir + "/journal.jsonl");
@@ -96,6 +97,11 @@ LiveWorld::LiveWorld(Loop& loop, Helpers& helpers, const evidence::Grammar& gram
 LiveWorld::~LiveWorld() {
   log::set_sink({});
   if (journal_) journal_->close(1);
+}
+
+const evidence::Grammar& LiveWorld::grammar() {
+  if (!grammar_) grammar_.emplace(grammar_source_());
+  return *grammar_;
 }
 
 void LiveWorld::on_stop_signal(int signal) {
@@ -151,8 +157,8 @@ void LiveWorld::consider_early_end(const std::string& job_state, double planned_
   const bool time_was_up = planned_end_s > 0 && wall_s() >= planned_end_s - kClockTolerance_s;
   if (job_state == "TIMEOUT" || time_was_up) reason = "walltime";
   if (job_state == "PREEMPTED") reason = "preempted";
-  if (current_ != nullptr) {
-    for (const Fact& fact : current_->stream.facts()) {
+  if (current_ != nullptr && current_->stream) {
+    for (const Fact& fact : current_->stream->facts()) {
       if (fact.event != Event::limit) continue;
       if (fact.kind == Kind::walltime || fact.kind == Kind::preempted)
         reason = to_string(fact.kind);
@@ -236,35 +242,16 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
                            {"hostfile_trouble", hostfile_trouble}});
   last_step_id_.clear();
 
-  Attempt attempt(grammar_);
+  Attempt attempt;
   attempt.hosts = spellings(input.active);
   supervise::Supervisor supervisor(loop_, helpers_.keeper, settings_.supervise,
-                                   {[&](std::string_view bytes) { attempt.stream.feed(bytes); },
+                                   {[&] { listen(attempt, *plan); },
+                                    [&](std::string_view bytes) { attempt.stream->feed(bytes); },
                                     [&](Fact fact) {
                                       if (journal_) journal_->note("self", to_json(fact));
-                                      attempt.stream.note(std::move(fact));
+                                      attempt.stream->note(std::move(fact));
                                     }});
   attempt.supervisor = &supervisor;
-  attempt.stream.on_fact([&](const Fact& fact) {
-    if (!fact.step_id.empty() && fact.event == Event::placement) {
-      last_step_id_ = fact.step_id;
-      supervisor.step_known(fact.step_id);
-    }
-    if (fact.event == Event::placement) note_placement(attempt, *plan, false);
-    if (fact.event == Event::limit && fact.kind == Kind::walltime) ask_about_the_end();
-    if (fact.event == Event::teardown) supervisor.teardown_seen();
-    const bool trouble_begins = fact.role == Role::cause || fact.event == Event::teardown;
-    if (trouble_begins && attempt.asked_s == 0) ask_scheduler(attempt);
-  });
-  attempt.stream.on_progress([&](const evidence::Progress& progress) {
-    const double now_s = monotonic_s();
-    if (attempt.first_step_s == 0 && progress.first_step) attempt.first_step_s = now_s;
-    if (progress.last_checkpoint && progress.last_checkpoint != attempt.checkpoint) {
-      if (attempt.checkpoint) attempt.checkpoint_interval_s = now_s - attempt.checkpoint_s;
-      attempt.checkpoint = progress.last_checkpoint;
-      attempt.checkpoint_s = now_s;
-    }
-  });
 
   current_ = &attempt;
   supervise::Tee::Outlet log;
@@ -279,12 +266,12 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
     return outcome;
   }
   const Result<supervise::Outcome> end = supervisor.run(*plan, {&helpers_.terminal, 1}, log);
-  attempt.stream.finish();
   if (!end) {
     current_ = nullptr;
     outcome.trouble = end.error().one_line();
     return outcome;
   }
+  attempt.stream->finish();
   note_placement(attempt, *plan, true);
   if (end->log_bytes_lost > 0) {
     const char* why =
@@ -308,15 +295,15 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
   for (const Node& host : input.active) record.active.push_back(host.key);
   for (const Node& host : input.excluded) record.retired_earlier.push_back(host.key);
   record.host_of_rank = plan->host_of_rank;
-  for (const auto& [host, ranks] : attempt.stream.topology().hosts()) {
+  for (const auto& [host, ranks] : attempt.stream->topology().hosts()) {
     for (const int rank : ranks) record.host_of_rank[rank] = host;
   }
-  record.facts = attempt.stream.facts();
+  record.facts = attempt.stream->facts();
   record.exit = end->exit;
   record.ending = end->stopped_by == supervise::StopCause::watchdog ? verdict::Ending::watchdog
                   : end->stopped_by == supervise::StopCause::user   ? verdict::Ending::user_stop
                                                                     : verdict::Ending::exited;
-  record.progress = attempt.stream.progress();
+  record.progress = attempt.stream->progress();
   record.scheduler = attempt.view;
   record.started_s = end->started_s;
   record.ended_s = end->ended_s;
@@ -327,11 +314,36 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
   return outcome;
 }
 
+// From here on the attempt's output is understood.
+void LiveWorld::listen(Attempt& attempt, const launch::Plan& plan) {
+  attempt.stream.emplace(grammar());
+  attempt.stream->on_fact([this, &attempt, &plan](const Fact& fact) {
+    if (!fact.step_id.empty() && fact.event == Event::placement) {
+      last_step_id_ = fact.step_id;
+      attempt.supervisor->step_known(fact.step_id);
+    }
+    if (fact.event == Event::placement) note_placement(attempt, plan, false);
+    if (fact.event == Event::limit && fact.kind == Kind::walltime) ask_about_the_end();
+    if (fact.event == Event::teardown) attempt.supervisor->teardown_seen();
+    const bool trouble_begins = fact.role == Role::cause || fact.event == Event::teardown;
+    if (trouble_begins && attempt.asked_s == 0) ask_scheduler(attempt);
+  });
+  attempt.stream->on_progress([&attempt](const evidence::Progress& progress) {
+    const double now_s = monotonic_s();
+    if (attempt.first_step_s == 0 && progress.first_step) attempt.first_step_s = now_s;
+    if (progress.last_checkpoint && progress.last_checkpoint != attempt.checkpoint) {
+      if (attempt.checkpoint) attempt.checkpoint_interval_s = now_s - attempt.checkpoint_s;
+      attempt.checkpoint = progress.last_checkpoint;
+      attempt.checkpoint_s = now_s;
+    }
+  });
+}
+
 // Where the ranks really run, as the launcher says; said once, loudly when it is not as planned.
 void LiveWorld::note_placement(Attempt& attempt, const launch::Plan& plan, bool at_the_end) {
   if (attempt.placement_noted) return;
   std::map<int, std::string> actual;
-  for (const auto& [host, ranks] : attempt.stream.topology().hosts()) {
+  for (const auto& [host, ranks] : attempt.stream->topology().hosts()) {
     for (const int rank : ranks) actual[rank] = host;
   }
   if (actual.empty() || (!at_the_end && actual.size() < plan.host_of_rank.size())) return;

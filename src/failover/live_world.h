@@ -45,9 +45,11 @@ struct Helpers {
 
 class LiveWorld : public World {
  public:
-  // loop, helpers and grammar must outlive the world. Takes over SIGINT, SIGTERM, SIGHUP, SIGUSR1
-  // and SIGUSR2.
-  LiveWorld(Loop& loop, Helpers& helpers, const evidence::Grammar& grammar, LiveSettings settings);
+  // loop and helpers must outlive the world. Takes over SIGINT, SIGTERM, SIGHUP, SIGUSR1 and
+  // SIGUSR2. grammar is called once, when the first launcher has been started: compiling the
+  // patterns takes longer than starting a rank.
+  using GrammarSource = std::function<evidence::Grammar()>;
+  LiveWorld(Loop& loop, Helpers& helpers, GrammarSource grammar, LiveSettings settings);
   ~LiveWorld() override;
 
   AttemptOutcome run_attempt(const AttemptInput&) override;
@@ -63,7 +65,7 @@ class LiveWorld : public World {
   void say(const std::string& line) override;
   std::string node_key(std::string_view spelled) override;
   std::string remedy_of(std::string_view pattern) override {
-    return std::string(grammar_.remedy(pattern));
+    return std::string(grammar().remedy(pattern));
   }
 
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
@@ -73,12 +75,14 @@ class LiveWorld : public World {
 
  private:
   struct Attempt;
+  const evidence::Grammar& grammar();
   void on_stop_signal(int signal);
   void ask_about_the_end();
   void consider_early_end(const std::string& job_state, double planned_end_s);
   std::optional<double> planned_end_s(const site::slurm::Job&);
   void note_job(const site::slurm::Job&, verdict::SchedulerView&);
   Result<launch::Plan> make_plan(const AttemptInput&, std::string* hostfile_trouble);
+  void listen(Attempt&, const launch::Plan&);
   void ask_scheduler(Attempt&);
   void await_scheduler(Attempt&);
   void note_placement(Attempt&, const launch::Plan&, bool at_the_end);
@@ -87,8 +91,9 @@ class LiveWorld : public World {
 
   Loop& loop_;
   Helpers& helpers_;
-  const evidence::Grammar& grammar_;
   LiveSettings settings_;
+  GrammarSource grammar_source_;
+  std::optional<evidence::Grammar> grammar_;
   std::unique_ptr<journal::Journal> journal_;
   Attempt* current_ = nullptr;
   std::string last_attempt_id_;

@@ -32,7 +32,8 @@ struct SuperviseTest : testing::Test {
   ~SuperviseTest() override { std::filesystem::remove_all(folder); }
 
   Supervisor::Hooks hooks() {
-    return {[this](std::string_view bytes) { seen += bytes; },
+    return {{},
+            [this](std::string_view bytes) { seen += bytes; },
             [this](Fact fact) { facts.push_back(std::move(fact)); }};
   }
   static launch::Plan plan(const std::string& script) {

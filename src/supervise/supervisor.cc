@@ -64,6 +64,7 @@ Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, 
     stage_ = Stage::over;
     ended = true;
   });
+  if (hooks_.on_started) hooks_.on_started();
   tee.start(std::move(output->read));
   arm_watchdog();
 

@@ -47,6 +47,8 @@ class Supervisor {
   static constexpr double kLinger_s = 45;  // Slurm's own KillWait is 30 s by default
 
   struct Hooks {
+    // The launcher runs and nothing has been read from it yet: time for what need not delay it.
+    std::function<void()> on_started;
     std::function<void(std::string_view)> on_output;
     std::function<void(Fact)> on_fact;  // what we did ourselves: signals sent, the watchdog
   };
