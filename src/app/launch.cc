@@ -72,12 +72,12 @@ failover::LiveSettings live_settings(const Stage& stage) {
 }
 
 failover::LiveWorld::GrammarSource load_grammar(const Stage& stage) {
-  return [directory = stage.options.patterns_dir] {
-    Result<evidence::Grammar> grammar = evidence::Grammar::load(directory);
+  return [directory = stage.options.patterns_dir, machine = stage.site.machine.machine.name] {
+    Result<evidence::Grammar> grammar = evidence::Grammar::load(directory, machine);
     // The directory changed under our feet since it was checked: go on with what is built in.
     if (!grammar) {
       log::warning(grammar.error().one_line());
-      grammar = evidence::Grammar::load();
+      grammar = evidence::Grammar::load("", machine);
     }
     return std::move(grammar).value();
   };
@@ -220,7 +220,8 @@ int run_launch(const Words& words) {
   // A site's own patterns are checked before anything is started; the built-in ones are known to
   // be good, and are compiled while the launcher starts.
   if (!stage.options.patterns_dir.empty()) {
-    const auto checked = evidence::Grammar::load(stage.options.patterns_dir);
+    const auto checked =
+        evidence::Grammar::load(stage.options.patterns_dir, stage.site.machine.machine.name);
     if (!checked) return usage_error(checked.error().one_line());
   }
   std::optional<failover::JobDir> job_dir;

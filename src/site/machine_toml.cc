@@ -1,13 +1,11 @@
-// machines/*.toml -> Machine. The only source of this folder that includes toml++.
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
+// machines/*.toml -> Machine. The only source of this folder that reads TOML.
 #include <algorithm>
 #include <filesystem>
 
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/toml.h"
 #include "site/machine.h"
 
 namespace ezpz::site {
