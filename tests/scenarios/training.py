@@ -1,8 +1,9 @@
 """The usual training job of the scenarios on the local launcher: four simulated nodes, two of them
 active, two ranks each; small steps, a checkpoint every four of them."""
 
-import os
+import socket
 import subprocess
+import threading
 
 from harness import check_equal
 from job import Job
@@ -44,13 +45,24 @@ def plain_launch(context, *toy_flags, flags=(), active=2, ppn=2, command=None, *
     return Job(context, argv, logs, context.dir / "receipts")
 
 
+_reference = {}  # (world size, steps) -> losses: the same for every scenario
+_reference_lock = threading.Lock()
+
+
 def unbroken_losses(context, world_size=4, steps=STEPS):
     """{step: loss} of the same training in one piece, without ezpz: the known answer."""
-    port = 30000 + os.getpid() % 2000
-    environment = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    argv = [context.toy, "--steps", str(steps), "--step-ms", "0"]
+    with _reference_lock:
+        key = (world_size, steps)
+        if key not in _reference:
+            _reference[key] = _train_unbroken(context, world_size, steps)
+        return _reference[key]
+
+
+def _train_unbroken(context, world_size, steps):
+    world = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+    argv = [context.toy, "--steps", str(steps), "--step-ms", "0", "--on-peer-loss", "exit"]
     started = [
-        subprocess.Popen(argv, env=context.env(RANK=str(rank), **environment), stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(argv, env=context.env(RANK=str(rank), **world), stdout=subprocess.PIPE, text=True)
         for rank in range(world_size)
     ]
     lines = started[0].communicate(timeout=20)[0].splitlines()
@@ -59,3 +71,9 @@ def unbroken_losses(context, world_size=4, steps=STEPS):
     check_equal([p.returncode for p in started], [0] * world_size, "the reference run's return codes")
     words = [line.split() for line in lines if line.startswith("step=")]
     return {int(step[len("step=") :]): loss[len("loss=") :] for step, loss in words}
+
+
+def _free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
