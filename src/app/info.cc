@@ -36,7 +36,7 @@ std::vector<Row> rows_of(const SiteView& view) {
       {"fqdn", known(!view.fqdn.empty(), view.fqdn), "getent hosts"},
       {"scheduler", std::string(to_string(job.scheduler)), why("scheduler")},
       {"cluster", known(!job.cluster.empty(), job.cluster), why("cluster")},
-      {"job_id", known(job.in_job(), job.job_id), why("job_id")},
+      {"job_id", known(job.in_job(), job.job_id), job.in_job() ? why("job_id") : "not in a job"},
       {"job_state", job.job_state ? Json(*job.job_state) : Json(nullptr), why("job_state")},
       {"hosts", job.hosts, why("hosts")},
       {"node_file", known(!job.node_file.empty(), job.node_file), why("node_file")},

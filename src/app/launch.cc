@@ -20,6 +20,7 @@
 #include "failover/live_world.h"
 #include "failover/loop.h"
 #include "failover/record_json.h"
+#include "launch/port.h"
 #include "verdict/stop_reason.h"
 
 namespace ezpz::app {
@@ -37,19 +38,41 @@ struct Stage {
   std::string job_dir;
 };
 
+// What the first attempt would be, but for the number in its id.
 int print_dry_run(const Stage& stage) {
   launch::Request request = stage.setup.request;
   request.hosts.assign(stage.setup.pool.begin(),
                        stage.setup.pool.begin() + static_cast<std::ptrdiff_t>(stage.setup.active));
   const bool keeps_record = stage.options.auto_retry || stage.options.log_dir;
   if (keeps_record) {
-    request.hostfile_path = stage.options.log_dir.value_or("logs") + "/failover-" +
-                            stage.setup.job_id + "/active.hostfile";
+    request.hostfile_path =
+        failover::next_run(stage.options.log_dir.value_or("logs"), stage.setup.job_id) +
+        "/active.hostfile";
   }
-  request.attempt_id = stage.setup.job_id + ".dry.1";
+  request.attempt_id = stage.setup.job_id + ".dry-run.1";
+  request.master_port = launch::choose_port(stage.setup.job_id, 1, "dry-run", {});
   const Result<launch::Plan> plan = stage.setup.launcher->plan(request);
   if (!plan) return usage_error(plan.error().one_line());
-  write_all(1, launch::render(*plan));
+  if (!stage.options.as_json) {
+    write_all(1, launch::render(*plan));
+    return 0;
+  }
+  Json env = Json::object();
+  for (const auto& [name, value] : plan->env) {
+    if (value) {
+      env[name] = launch::looks_secret(name) ? "***" : *value;
+    } else {
+      env[name] = nullptr;
+    }
+  }
+  write_all(1, dump_pretty({{"launcher", plan->launcher},
+                            {"argv", plan->argv},
+                            {"env", env},
+                            {"hosts", plan->host_order},
+                            {"placement", failover::placement_json(plan->host_of_rank)},
+                            {"master_addr", plan->master_addr},
+                            {"master_port", plan->master_port}}) +
+                   "\n");
   return 0;
 }
 
@@ -69,6 +92,26 @@ failover::LiveSettings live_settings(const Stage& stage) {
   settings.job_dir = stage.job_dir;
   settings.run_salt = fmt::format("{:x}", static_cast<unsigned long>(getpid()));
   return settings;
+}
+
+// A job without --no-kill dies with its first lost node, whatever ezpz does. SLURM tells it only in
+// the batch script; the question is asked beside the launch and delays nothing.
+void warn_without_no_kill(Loop& loop, const Stage& stage) {
+  const site::Discovery& job = stage.site.job;
+  if (!stage.options.auto_retry || job.scheduler != site::SchedulerKind::slurm || job.no_kill) {
+    return;
+  }
+  start_helper(
+      loop, site::slurm::batch_script_query(job.job_id), site::query_timeout_s,
+      [](HelperResult result) {
+        std::optional<bool> no_kill;
+        if (result.usable()) no_kill = site::slurm::read_no_kill(result.out);
+        if (no_kill.value_or(false)) return;
+        log::warning(std::string(no_kill ? "the job was submitted without --no-kill"
+                                         : "it does not show that the job was submitted with "
+                                           "--no-kill") +
+                     ": without it the scheduler ends the job with the first lost node");
+      });
 }
 
 failover::LiveWorld::GrammarSource load_grammar(const Stage& stage) {
@@ -175,12 +218,11 @@ void tell_beginning(failover::LiveWorld& world, const Stage& stage) {
                         stage.setup.job_id, stage.site.machine.machine.name, stage.setup.active,
                         spares, stage.setup.request.ranks, stage.setup.launcher->name,
                         stage.job_dir));
-  if (stage.site.job.no_kill == false) {
-    log::warning(
-        "the job was not submitted with --no-kill: the scheduler ends it with the first lost node "
-        "(sbatch --no-kill)");
-  }
-  if (!stage.site.job.in_job()) return;  // who asks for no scheduler need not hear of its absence
+  if (!stage.site.job.in_job()) return;
+  if (!stage.site.machine.known) {
+    log::info("this machine is in no table (" + stage.site.machine.why +
+              "): general rules apply; --machines-dir teaches ezpz a machine");
+  }  // who asks for no scheduler need not hear of its absence
   for (const std::string& trouble : stage.site.job.trouble) {
     log::warning("the scheduler did not answer: " + trouble);
   }
@@ -209,7 +251,7 @@ int run_launch(const Words& words) {
   if (!options->dry_run) {
     if (Status started = helpers.start(); !started) return usage_error(started.error().one_line());
   }
-  const auto depth = options->auto_retry ? site::Depth::everything : site::Depth::environment;
+  const auto depth = options->auto_retry ? site::Depth::job : site::Depth::environment;
   Result<SiteView> site = look_around(loop, options->machine, options->machines_dir, depth);
   if (!site) return usage_error(site.error().one_line());
   Result<LaunchSetup> setup = set_up_launch(*options, *site);
@@ -241,6 +283,7 @@ int run_launch(const Words& words) {
     }
     record_start(world, stage);
     tell_beginning(world, stage);
+    warn_without_no_kill(loop, stage);
     code = stage.options.auto_retry ? run_auto_retry(world, stage) : run_plain(world, stage);
   }
   flush(helpers);

@@ -57,12 +57,16 @@ FlagTable launch_flags(LaunchOptions& o) {
              "NAME=VALUE",
              "Set a variable for the ranks; may be given again.",
              [&o](std::string_view text) { return add_variable(o.env, text); }});
-  table.add_switch({"--no-rank-env"},
-                   "Start CMD itself, without `ezpz rank` before it: ranks then see only what the "
-                   "launcher sets.",
-                   &o.no_rank_env);
+  table.add_string({"--cpu-bind"}, "HOW", "Handed to the launcher (srun --cpu-bind=HOW).",
+                   &o.cpu_bind);
+  table.add_switch(
+      {"--no-rank-env"},
+      "Under srun: start CMD itself, without `ezpz rank` before it: ranks then see only what the "
+      "launcher sets.",
+      &o.no_rank_env);
   table.add_switch({"--dry-run"}, "Print the exact command and environment; run nothing.",
                    &o.dry_run);
+  table.add_switch({"--json"}, "With --dry-run: for programs.", &o.as_json);
 
   table.section("Watching");
   table.add_seconds({"--timeout"}, "S",
@@ -152,6 +156,9 @@ Result<LaunchOptions> parse_launch_options(const std::vector<std::string>& words
     if (!count || *count < 0) {
       return Error{"neither auto nor a number: " + options.spare_nodes, "--spare-nodes", ""};
     }
+  }
+  if (options.as_json && !options.dry_run) {
+    return Error{"only means something with --dry-run", "--json", ""};
   }
   if (options.log_dir && options.log_dir->empty()) {
     return Error{"an empty value means nothing here", "--log-dir", ""};

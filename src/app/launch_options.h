@@ -25,7 +25,9 @@ struct LaunchOptions {
   std::string machines_dir;
   bool no_rank_env = false;
   EnvChanges env;
+  std::string cpu_bind;
   bool dry_run = false;
+  bool as_json = false;
 
   // watching
   double idle_timeout_s = -1;  // -1: not given

@@ -150,7 +150,14 @@ Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& 
 
   launch::Request& request = setup.request;
   request.command = options.command;
-  request.launcher_flags = options.launcher_flags;
+  if (!options.cpu_bind.empty()) {
+    if (local) {
+      return Error{"the local launcher does not bind CPUs", "--cpu-bind", "leave it out"};
+    }
+    request.launcher_flags.push_back("--cpu-bind=" + options.cpu_bind);
+  }
+  request.launcher_flags.insert(request.launcher_flags.end(), options.launcher_flags.begin(),
+                                options.launcher_flags.end());
   request.allocation = make_nodes(site.job.hosts, machine.naming);
   request.ranks = counts->ranks;
   request.ranks_per_node = counts->ranks_per_node;
@@ -162,6 +169,14 @@ Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& 
   request.self_path = self_path();
   request.user_env = options.env;
   request.job_id = setup.job_id;
+
+  // What a plan would refuse is refused now, before anything is written or started.
+  launch::Request trial = request;
+  trial.hosts.assign(setup.pool.begin(),
+                     setup.pool.begin() + static_cast<std::ptrdiff_t>(setup.active));
+  trial.attempt_id = setup.job_id;
+  const Result<launch::Plan> plan = setup.launcher->plan(trial);
+  if (!plan) return plan.error();
   return setup;
 }
 

@@ -43,6 +43,11 @@ std::string entry(const Flag& flag) {
   return text;
 }
 
+bool glued_number(std::string_view word) {
+  return word.size() > 2 && word[1] != '-' &&
+         word.substr(2).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 }  // namespace
 
 FlagTable::FlagTable(std::string usage, std::string about)
@@ -167,11 +172,18 @@ Result<std::vector<std::string>> FlagTable::parse(const std::vector<std::string>
     if (word.size() < 2 || word[0] != '-') break;
     ++i;
     const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
+    std::string name = word.substr(0, equals);
     const Flag* flag = find(name);
-    if (flag == nullptr) return unknown(name);
     std::string value;
-    if (flag->value.empty()) {
+    if (flag == nullptr && glued_number(word)) {
+      name = word.substr(0, 2);
+      flag = find(name);
+      if (flag != nullptr) value = word.substr(2);
+    }
+    if (flag == nullptr) return unknown(word.substr(0, equals));
+    if (!value.empty()) {
+      // "-n4", as launchers take it
+    } else if (flag->value.empty()) {
       if (equals != std::string::npos) return Error{"takes no value", name, ""};
     } else if (equals != std::string::npos) {
       value = word.substr(equals + 1);

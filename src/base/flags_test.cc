@@ -28,7 +28,8 @@ TEST_F(FlagsTest, EverySpellingOfACountIsUnderstood) {
                                                 {"--nproc", "8"},
                                                 {"-n=8"},
                                                 {"-np=8"},
-                                                {"--nproc=8"}}) {
+                                                {"--nproc=8"},
+                                                {"-n8"}}) {
     nproc.reset();
     ASSERT_TRUE(table.parse(words).ok()) << words[0];
     EXPECT_EQ(nproc, 8) << words[0];

@@ -166,6 +166,15 @@ Result<pid_t> spawn(const SpawnSpec& spec) {
 
 namespace {
 
+// What to call a question: "env SLURM_TIME_FORMAT=standard scontrol ..." is scontrol's.
+std::string program_of(const Argv& argv) {
+  size_t i = 0;
+  if (!argv.empty() && argv[0] == "env") {
+    for (i = 1; i < argv.size() && argv[i].find('=') != std::string::npos;) ++i;
+  }
+  return i < argv.size() ? argv[i] : "";
+}
+
 // One bounded question under way. Kept alive by the callbacks that hold it.
 struct Helper : std::enable_shared_from_this<Helper> {
   Loop* loop = nullptr;
@@ -225,7 +234,7 @@ void start_helper(Loop& loop, const Argv& argv, double timeout_s,
                   std::function<void(HelperResult)> done) {
   auto helper = std::make_shared<Helper>();
   helper->loop = &loop;
-  helper->name = argv.empty() ? "" : argv[0];
+  helper->name = program_of(argv);
   helper->done = std::move(done);
 
   Result<Pipe> out = make_pipe();

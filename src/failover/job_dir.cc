@@ -42,7 +42,7 @@ int make_through(journal::Scribe& scribe, const std::string& path) {
 
 Result<JobLock> JobLock::take(const std::string& path) {
   JobLock lock;
-  lock.fd_ = Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  lock.fd_ = Fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!lock.fd_) {
     return Error{std::string("cannot write the lock: ") + strerrordesc_np(errno), path,
                  "choose another --log-dir"};
@@ -70,7 +70,16 @@ Result<JobDir> make_job_dir(journal::Scribe& scribe, const std::string& log_dir,
     return Error{std::string("cannot use the log directory: ") + strerrordesc_np(trouble), log_dir,
                  "choose another --log-dir"};
   }
-  Result<JobLock> lock = JobLock::take(log_dir + "/.failover-" + safe_name(job_id) + ".lock");
+  // The scribe makes the lock's file, too: on a hung disk that is what would hang.
+  const std::string lock_path = log_dir + "/.failover-" + safe_name(job_id) + ".lock";
+  auto trouble = std::make_shared<int>(ETIMEDOUT);
+  scribe.open_append(lock_path, [trouble](int got) { *trouble = got; });
+  scribe.settle(kPatience_s);
+  if (*trouble != 0) {
+    return Error{std::string("cannot use the log directory: ") + strerrordesc_np(*trouble), log_dir,
+                 "choose another --log-dir"};
+  }
+  Result<JobLock> lock = JobLock::take(lock_path);
   if (!lock) return lock.error();
   for (int run = 1; run <= kMaxRuns; ++run) {
     const std::string path = run_path(log_dir, job_id, run);
@@ -82,6 +91,12 @@ Result<JobDir> make_job_dir(journal::Scribe& scribe, const std::string& log_dir,
     return JobDir{path, run, std::move(*lock)};
   }
   return Error{"too many runs of this job", log_dir, "clear the old ones away"};
+}
+
+std::string next_run(const std::string& log_dir, const std::string& job_id) {
+  int run = 1;
+  while (run < kMaxRuns && file_exists(run_path(log_dir, job_id, run))) ++run;
+  return run_path(log_dir, job_id, run);
 }
 
 std::string newest_run(const std::string& log_dir, const std::string& job_id) {

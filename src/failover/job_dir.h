@@ -16,8 +16,8 @@ namespace ezpz::failover {
 // A POSIX record lock: it works on Lustre and NFS, and forked helpers do not inherit it.
 class JobLock {
  public:
-  // An error when another live process holds it. Where the file system has no locks the lock is
-  // not held and `unavailable` says why.
+  // The file must exist. An error when another live process holds it. Where the file system has no
+  // locks the lock is not held and `unavailable` says why.
   static Result<JobLock> take(const std::string& path);
   [[nodiscard]] const std::string& unavailable() const { return unavailable_; }
 
@@ -36,6 +36,9 @@ struct JobDir {
 // not a hang. job_id is made safe for a file name first.
 Result<JobDir> make_job_dir(journal::Scribe&, const std::string& log_dir,
                             const std::string& job_id);
+
+// The directory make_job_dir() would make now; makes nothing.
+std::string next_run(const std::string& log_dir, const std::string& job_id);
 
 // The newest run's directory of a job, for reading; empty when there is none.
 std::string newest_run(const std::string& log_dir, const std::string& job_id);

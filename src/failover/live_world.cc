@@ -171,6 +171,8 @@ void LiveWorld::consider_early_end(const std::string& job_state, double planned_
 void LiveWorld::announce_stop(const std::string& reason) {
   if (!stop_announced_.empty()) return;
   stop_announced_ = reason;
+  // While the ranks still end, their last words go to the log only.
+  if (current_ != nullptr) current_->supervisor->mute_terminal();
   helpers_.terminal.append(2, "FAILOVER STOP: " + reason + "\n");
 }
 
@@ -189,6 +191,10 @@ std::string LiveWorld::node_key(std::string_view spelled) {
 void LiveWorld::publish_bad_nodes(const std::string& text) {
   if (settings_.job_dir.empty()) return;
   helpers_.disk.replace(settings_.job_dir + "/bad_nodes.txt", text);
+}
+
+std::string LiveWorld::run_id() const {
+  return fmt::format("{}.{}.", settings_.job_id, settings_.run_salt);
 }
 
 Result<launch::Plan> LiveWorld::make_plan(const AttemptInput& input,
@@ -382,8 +388,7 @@ void LiveWorld::ask_scheduler(Attempt& attempt) {
           attempt.view.trouble.push_back("job: " + job.error().one_line());
           return;
         }
-        attempt.view.job_state = job->state;
-        attempt.view.end_time_s = job->end_time_s;
+        note_job(*job, attempt.view);
       });
   start_helper(
       loop_, scheduler.nodes_query(attempt.hosts), site::query_timeout_s,
@@ -493,11 +498,16 @@ verdict::ProbeOutcome LiveWorld::probe(const std::vector<Node>& hosts) {
     const auto state = known.states.find(host);
     return state != known.states.end() && !site::is_usable(state->second);
   };
-  // Refused or silent is "unknown" until the scheduler says the same (incident 28).
-  std::vector<std::string> doubtful = result.silent;
-  for (const auto& [host, why] : result.refused) doubtful.push_back(host);
-  for (const std::string& host : doubtful) {
+  // Silence is "unknown" until the scheduler says the same: health checks that took a time-out for
+  // sickness have drained healthy nodes. A refusal is an answer, and the host alone was refused,
+  // twice, while the others were not.
+  for (const std::string& host : result.silent) {
     (scheduler_agrees(host) ? outcome.failed : outcome.unknown).push_back(host);
+  }
+  const bool others_answer = result.answered.size() > result.refused.size();
+  for (const auto& [host, why] : result.refused) {
+    const bool sick = others_answer || scheduler_agrees(host);
+    (sick ? outcome.failed : outcome.unknown).push_back(host);
   }
   return outcome;
 }
@@ -514,7 +524,7 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
   std::vector<Node> hosts = kept;
   hosts.insert(hosts.end(), fresh.begin(), fresh.end());
   probe::ProbeSpec spec = probe_spec(hosts);
-  spec.check.attempt_id = last_attempt_id_;
+  spec.check.attempt_id = run_id();
   spec.check.clear = true;
   // Plain first and short: nearly always it answers at once, and after a lost node it frees the
   // cores Slurm still counts as taken on the survivors. What it leaves open is looked at with more

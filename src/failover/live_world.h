@@ -76,6 +76,7 @@ class LiveWorld : public World {
  private:
   struct Attempt;
   const evidence::Grammar& grammar();
+  [[nodiscard]] std::string run_id() const;  // what every attempt's id begins with
   void on_stop_signal(int signal);
   void ask_about_the_end();
   void consider_early_end(const std::string& job_state, double planned_end_s);

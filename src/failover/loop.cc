@@ -25,6 +25,7 @@ class FailoverLoop {
       : world_(world), allocation_(allocation), settings_(settings) {}
 
   LoopResult run() {
+    publish();
     // Invariant of each turn: active() is who runs next, everything decided so far is recorded.
     for (int attempt = 1;; ++attempt) {
       result_.attempts = attempt;
@@ -93,11 +94,12 @@ class FailoverLoop {
     return verdict;
   }
 
-  verdict::Budget budget() {
+  verdict::Budget budget(Kind kind) {
     verdict::Budget budget;
     budget.retries_left = settings_.max_relaunches - static_cast<int>(history_.size());
     budget.spares_left = static_cast<int>(allocation_.spare().size());
-    budget.time_left_s = world_.time_left_s();
+    // After a success nobody needs to know, and the question may take seconds.
+    if (kind != Kind::success) budget.time_left_s = world_.time_left_s();
     budget.restart_cost_s = restart_s_ > 0 ? restart_s_ : settings_.default_restart_s;
     budget.checkpoint_interval_s = checkpoint_s_;
     if (settings_.min_active > 0) {
@@ -111,7 +113,7 @@ class FailoverLoop {
   }
 
   Decision choose(const verdict::AttemptRecord& record, const Verdict& verdict) {
-    const verdict::Budget limits = budget();
+    const verdict::Budget limits = budget(verdict.kind);
     Decision decision = verdict::decide(record, verdict, history_, limits);
     note_decision(record.attempt, decision, limits);
     if (decision.action != Action::probe) return decision;
@@ -126,7 +128,7 @@ class FailoverLoop {
     world_.record("probe", context);
     if (!probe.ran) world_.say("  probe unavailable: " + probe.trouble);
     retire_failed_spares(probe, record.attempt, verdict.kind);
-    decision = verdict::decide_after_probe(record, verdict, probe, history_, budget());
+    decision = verdict::decide_after_probe(record, verdict, probe, history_, budget(verdict.kind));
     note_decision(record.attempt, decision, limits);
     return decision;
   }

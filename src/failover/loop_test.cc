@@ -26,6 +26,7 @@ class TableWorld : public World {
   }();
   std::optional<double> left_s;
   bool stop = false;
+  bool end_is_near = false;
 
   std::vector<AttemptInput> inputs;
   std::vector<std::pair<std::string, Json>> events;
@@ -50,7 +51,7 @@ class TableWorld : public World {
   }
   void pause(double seconds) override { paused_s += seconds; }
   bool stop_requested() override { return stop; }
-  bool end_announced() override { return false; }
+  bool end_announced() override { return end_is_near; }
   void record(std::string_view name, const Json& context) override {
     events.emplace_back(std::string(name), context);
   }
@@ -123,7 +124,7 @@ TEST(FailoverLoop, ALostNodeIsSwappedAtOnceAndTheJobGoesOn) {
   EXPECT_EQ(spellings(world.inputs.at(1).excluded), (std::vector<std::string>{"b"}));
   EXPECT_EQ(world.inputs.at(1).hostfile_text, "a\nc\n");
   EXPECT_EQ(world.bad_nodes, "b  scraped  attempt=1  verdict=node_failure\n");
-  EXPECT_EQ(world.paused_s, 0) << "no backoff before a certain swap (incident 16)";
+  EXPECT_EQ(world.paused_s, 0) << "no backoff before a certain swap";
 }
 
 TEST(FailoverLoop, EveryDecisionIsRecordedBeforeTheActionItAnnounces) {
@@ -209,6 +210,26 @@ TEST(FailoverLoop, TooLittleTimeLeftStopsInsteadOfRelaunching) {
   world.attempts = {loses("b", 10)};
   Allocation allocation = four_hosts();
   EXPECT_EQ(run_failover(world, allocation, {}).stop_reason, "walltime_near");
+}
+
+TEST(FailoverLoop, AnAnnouncedEndForbidsARelaunchItCannotPayFor) {
+  for (const double left_s : {20.0, 600.0}) {
+    TableWorld world;
+    world.end_is_near = true;
+    world.left_s = left_s;
+    world.attempts = {loses("b", 10), succeeds()};
+    Allocation allocation = four_hosts();
+    const LoopResult result = run_failover(world, allocation, {});
+    EXPECT_EQ(result.stop_reason, left_s > 100 ? "success" : "walltime_near") << left_s;
+  }
+}
+
+TEST(FailoverLoop, AnAnnouncedEndWithUnknownTimeLeftForbidsARelaunch) {
+  TableWorld world;
+  world.end_is_near = true;
+  world.attempts = {loses("b", 10)};
+  Allocation allocation = four_hosts();
+  EXPECT_NE(run_failover(world, allocation, {}).stop_reason, "success");
 }
 
 TEST(FailoverLoop, RelaunchesAreBounded) {

@@ -13,6 +13,7 @@ Result<Plan> plan_local(const Request& request) {
   }
   if (request.self_path.empty()) return Error{"the path of ezpz is unknown", "", ""};
   Plan plan = start_plan("local", request, request.hosts);
+  plan.master_addr = "127.0.0.1";  // simulated nodes have no addresses of their own
   plan.argv = {request.self_path,
                "local-run",
                "--hosts=" + join(plan.host_order, ","),

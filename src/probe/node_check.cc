@@ -50,7 +50,7 @@ std::vector<Process> survivors_of(const std::string& attempt_id, const std::stri
     if (process.state == 'Z' || process.pid == getpid()) continue;
     const auto environment = environment_of(process.pid);
     const auto id = environment.find("EZPZ_ATTEMPT_ID");
-    if (id == environment.end() || id->second != attempt_id) continue;
+    if (id == environment.end() || !id->second.starts_with(attempt_id)) continue;
     // The launcher itself (srun, local-run) carries the id too, but no node's name.
     bool here = false;
     for (const char* variable : {"EZPZ_NODE", "SLURMD_NODENAME"}) {

@@ -14,11 +14,14 @@
 namespace ezpz::probe {
 
 struct CheckRequest {
-  std::string node;        // who we are, as the caller spells it; empty: EZPZ_NODE, SLURMD_NODENAME
-                           // or the host name
-  std::string attempt_id;  // look for survivors of this attempt; empty: do not look
-  bool clear = false;      // end the survivors (SIGKILL)
-  double wait_s = 5;       // for them to be gone
+  std::string node;  // who we are, as the caller spells it; empty: EZPZ_NODE, SLURMD_NODENAME
+                     // or the host name
+  // Look for survivors of attempts whose id begins so ("57.1a2b." is every attempt of a run, which
+  // is what a fence asks: a benched host may still hold a rank of an older one). Empty: do not
+  // look.
+  std::string attempt_id;
+  bool clear = false;  // end the survivors (SIGKILL)
+  double wait_s = 5;   // for them to be gone
 };
 
 struct CheckReport {

@@ -132,8 +132,8 @@ class Finder {
   void ask_slurm(Depth depth, const std::string& hostname) {
     if (depth == Depth::everything) ask_my_jobs(hostname);
     const bool lacking = found.in_job() && found.hosts.empty();
-    if (found.in_job() && (lacking || depth == Depth::everything)) ask_job(found.job_id);
-    if (depth == Depth::environment) return;
+    if (found.in_job() && (lacking || depth != Depth::environment)) ask_job(found.job_id);
+    if (depth != Depth::everything) return;
     if (found.in_job() && !found.no_kill) {
       if (const auto script = answer(slurm::batch_script_query(found.job_id))) {
         found.no_kill = slurm::read_no_kill(*script);
@@ -164,8 +164,10 @@ class Finder {
 
  private:
   std::optional<std::string> answer(const Argv& argv) {
-    HelperResult result = ask_(argv, query_timeout_s);
+    if (silent_) return std::nullopt;
+    HelperResult result = ask_(argv, discovery_timeout_s);
     if (result.usable()) return std::move(result.out);
+    silent_ = result.timed_out;
     found.trouble.push_back(result.trouble.empty() ? shell_join(argv) + " failed" : result.trouble);
     return std::nullopt;
   }
@@ -219,6 +221,7 @@ class Finder {
   const Environment& env_;
   const AskHelper& ask_;
   const ProgramExists& exists_;
+  bool silent_ = false;  // a question was not answered in time
 };
 
 }  // namespace

@@ -34,6 +34,9 @@ const Scheduler& scheduler(SchedulerKind);
 
 // How long one question may take before it counts as unanswered.
 inline constexpr double query_timeout_s = 10;
+// The same for discover(), which somebody waits for. After one question without an answer in time
+// the others are not asked: the scheduler does not answer.
+inline constexpr double discovery_timeout_s = 4;
 inline constexpr double name_lookup_timeout_s = 1;
 
 // May ranks be started on a node in this state? DRAINING and DRAINED are not a fault of an active
@@ -44,8 +47,9 @@ inline constexpr std::string_view kNotInJob = "NOT_IN_JOB";
 bool is_draining(std::string_view node_state);
 
 enum class Depth {
-  environment,  // no questions unless a job's environment lacks its hosts: costs nothing
-  everything,   // ask the scheduler too and prefer its answers: `info`, or before a failover run
+  environment,  // ask only for what the environment leaves open: nothing, inside a normal job
+  job,          // ask about the job too and prefer the answer: before a failover run
+  everything,   // ask all there is to ask: `info`
 };
 
 struct Discovery {

@@ -104,6 +104,10 @@ void Supervisor::stop(StopCause cause, int signal) {
   }
 }
 
+void Supervisor::mute_terminal() {
+  if (tee_ != nullptr) tee_->mute_terminal();
+}
+
 void Supervisor::forward(int signal) {
   if (plan_ == nullptr || stage_ == Stage::over) return;
   self_fact("self.signal", std::string("passed on to the ranks: ") + strsignal(signal), signal);

@@ -64,6 +64,8 @@ class Supervisor {
   // All of these may be called from callbacks while run() runs.
   // Graceful first; a second call goes hard. signal: the one ezpz received, for the record.
   void stop(StopCause cause, int signal);
+  // From now on output goes to the log and the hooks only.
+  void mute_terminal();
   // SIGUSR1, SIGUSR2: on to the ranks.
   void forward(int signal);
   // The launcher said it is taking the ranks down. A rank that cannot be killed would hold it for

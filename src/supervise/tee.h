@@ -44,6 +44,8 @@ class Tee {
   // kDrainLimit_s.
   void drain(double quiet_s);
 
+  void mute_terminal() { terminal_.outlet.scribe = nullptr; }
+
   [[nodiscard]] double last_output_s() const { return last_output_s_; }  // monotonic
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
