@@ -217,7 +217,12 @@ TEST(FailoverLoop, AnAnnouncedEndForbidsARelaunchItCannotPayFor) {
     TableWorld world;
     world.end_is_near = true;
     world.left_s = left_s;
-    world.attempts = {loses("b", 10), succeeds()};
+    const auto told = [](const AttemptInput& input) {
+      AttemptOutcome outcome = loses("b", 10)(input);
+      outcome.record.user_asked_stop_by_signal = true;
+      return outcome;
+    };
+    world.attempts = {told, succeeds()};
     Allocation allocation = four_hosts();
     const LoopResult result = run_failover(world, allocation, {});
     EXPECT_EQ(result.stop_reason, left_s > 100 ? "success" : "walltime_near") << left_s;
