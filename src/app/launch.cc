@@ -29,6 +29,7 @@ namespace {
 constexpr double kDefaultIdle_s = 1800;     // legitimate silences of minutes exist
 constexpr double kTerminalPatience_s = 10;  // at the end, for output still on its way
 constexpr double kDiskPatience_s = 5;
+constexpr double kForever_s = 1e9;
 constexpr int kDefaultRelaunches = 10;
 
 struct Stage {
@@ -66,7 +67,7 @@ int print_dry_run(const Stage& stage) {
     }
   }
   write_all(1, dump_pretty({{"launcher", plan->launcher},
-                            {"argv", plan->argv},
+                            {"argv", launch::mask_secrets(plan->argv)},
                             {"env", env},
                             {"hosts", plan->host_order},
                             {"placement", failover::placement_json(plan->host_of_rank)},
@@ -87,6 +88,11 @@ failover::LiveSettings live_settings(const Stage& stage) {
   settings.scheduler =
       stage.site.job.in_job() ? stage.site.job.scheduler : site::SchedulerKind::none;
   settings.job_id = stage.setup.job_id;
+  settings.step_job_ids = {stage.setup.job_id};
+  const auto array = site::get(stage.site.env, "SLURM_ARRAY_JOB_ID");
+  const auto task = site::get(stage.site.env, "SLURM_ARRAY_TASK_ID");
+  if (array && task) settings.step_job_ids.push_back(*array + "_" + *task);
+  settings.failover = stage.options.auto_retry;
   settings.planned_end_s = stage.site.job.end_time_s;
   settings.naming = stage.site.machine.machine.naming;
   settings.job_dir = stage.job_dir;
@@ -114,23 +120,11 @@ void warn_without_no_kill(Loop& loop, const Stage& stage) {
       });
 }
 
-failover::LiveWorld::GrammarSource load_grammar(const Stage& stage) {
-  return [directory = stage.options.patterns_dir, machine = stage.site.machine.machine.name] {
-    Result<evidence::Grammar> grammar = evidence::Grammar::load(directory, machine);
-    // The directory changed under our feet since it was checked: go on with what is built in.
-    if (!grammar) {
-      log::warning(grammar.error().one_line());
-      grammar = evidence::Grammar::load("", machine);
-    }
-    return std::move(grammar).value();
-  };
-}
-
 void record_start(failover::LiveWorld& world, const Stage& stage) {
   const LaunchOptions& options = stage.options;
   const std::vector<Node>& pool = stage.setup.pool;
   const auto split = pool.begin() + static_cast<std::ptrdiff_t>(stage.setup.active);
-  world.record("start", {{"command", options.command},
+  world.record("start", {{"command", launch::mask_secrets(options.command)},
                          {"launcher", std::string(stage.setup.launcher->name)},
                          {"launcher_flags", options.launcher_flags},
                          {"machine", stage.site.machine.machine.name},
@@ -158,9 +152,18 @@ int exit_code(const failover::LiveWorld& world, const Exit& exit, bool success) 
   return code > 0 ? code : 1;  // srun ends with 0 when a node is lost: that is no success
 }
 
-void flush(failover::Helpers& helpers) {
-  helpers.terminal.settle(kTerminalPatience_s);
-  helpers.disk.settle(kDiskPatience_s);
+// What is still on its way gets the time it needs while it moves. Without a record the terminal is
+// the only copy, and a reader may take as long as he likes (as with any program); a signal ends it.
+void flush(Loop& loop, failover::Helpers& helpers, bool has_record) {
+  bool enough = false;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    loop.on_signal(signal, [&enough] { enough = true; });
+  }
+  const auto give_up = [&enough] { return enough; };
+  const double patience_s = has_record ? kTerminalPatience_s : kForever_s;
+  helpers.terminal.settle_while_moving(patience_s, give_up);
+  helpers.disk.settle_while_moving(kDiskPatience_s, give_up);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) loop.forget_signal(signal);
 }
 
 int run_auto_retry(failover::LiveWorld& world, Stage& stage) {
@@ -201,8 +204,8 @@ int run_plain(failover::LiveWorld& world, const Stage& stage) {
       if (!verdict.remedy.empty()) world.say("try: " + verdict.remedy);
     }
     if (success || world.stop_requested() || input.attempt >= attempts) {
-      world.record(
-          "stop", {{"reason", success ? "success" : "attempts_used"}, {"attempts", input.attempt}});
+      const char* reason = success ? "success" : world.stop_requested() ? "cancelled" : "failed";
+      world.record("stop", {{"reason", reason}, {"attempts", input.attempt}});
       return exit_code(world, outcome.record.exit, success);
     }
     ++input.attempt;
@@ -247,6 +250,8 @@ int run_launch(const Words& words) {
 
   // The helpers are forked first, while the process is small. They cost a dry run nothing.
   Loop loop;
+  // A signal that comes before there is a world to handle it waits for it.
+  loop.hold_signals({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2});
   failover::Helpers helpers(loop);
   if (!options->dry_run) {
     if (Status started = helpers.start(); !started) return usage_error(started.error().one_line());
@@ -259,17 +264,23 @@ int run_launch(const Words& words) {
   Stage stage{std::move(*options), std::move(*site), std::move(*setup), ""};
   if (stage.options.dry_run) return print_dry_run(stage);
 
+  const std::string machine = stage.site.machine.machine.name;
   // A site's own patterns are checked before anything is started; the built-in ones are known to
   // be good, and are compiled while the launcher starts.
+  std::shared_ptr<evidence::Grammar> checked;
   if (!stage.options.patterns_dir.empty()) {
-    const auto checked =
-        evidence::Grammar::load(stage.options.patterns_dir, stage.site.machine.machine.name);
-    if (!checked) return usage_error(checked.error().one_line());
+    Result<evidence::Grammar> own = evidence::Grammar::load(stage.options.patterns_dir, machine);
+    if (!own) return usage_error(own.error().one_line());
+    checked = std::make_shared<evidence::Grammar>(std::move(*own));
   }
+  const auto grammar_source = [checked, machine] {
+    return checked ? std::move(*checked) : evidence::Grammar::load("", machine).value();
+  };
   std::optional<failover::JobDir> job_dir;
   if (stage.options.auto_retry || stage.options.log_dir) {
     Result<failover::JobDir> made = failover::make_job_dir(
-        helpers.disk, stage.options.log_dir.value_or("logs"), stage.setup.job_id);
+        helpers.disk, stage.options.log_dir.value_or("logs"), stage.setup.job_id,
+        stage.options.auto_retry ? failover::Exclusive::yes : failover::Exclusive::no);
     if (!made) return usage_error(made.error().one_line());
     job_dir.emplace(std::move(*made));
     stage.job_dir = job_dir->path;
@@ -277,16 +288,17 @@ int run_launch(const Words& words) {
 
   int code = 0;
   {
-    failover::LiveWorld world(loop, helpers, load_grammar(stage), live_settings(stage));
-    if (job_dir && !job_dir->lock.unavailable().empty()) {
-      world.record("unknown", {{"what", "lock"}, {"why", job_dir->lock.unavailable()}});
+    failover::LiveWorld world(loop, helpers, grammar_source, live_settings(stage));
+    if (job_dir && job_dir->lock && !job_dir->lock->unavailable().empty()) {
+      world.record("unknown", {{"what", "lock"}, {"why", job_dir->lock->unavailable()}});
     }
     record_start(world, stage);
     tell_beginning(world, stage);
     warn_without_no_kill(loop, stage);
+    if (stage.site.job.in_job()) find_program("scancel");  // remembered for the moment of need
     code = stage.options.auto_retry ? run_auto_retry(world, stage) : run_plain(world, stage);
   }
-  flush(helpers);
+  flush(loop, helpers, !stage.job_dir.empty());
   return code;
 }
 

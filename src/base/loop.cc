@@ -29,6 +29,7 @@ Loop::Loop() {
   sigaddset(&set, SIGCHLD);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // inherited as ignored, no child would ever be told of
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   signal_fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
   watch_read(signal_fd_, [this] { read_signals(); });
@@ -111,6 +112,15 @@ void Loop::on_signal(int number, Callback callback) {
   signalfd(signal_fd_, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+void Loop::forget_signal(int number) { signals_[number] = nullptr; }
+
+void Loop::hold_signals(const std::vector<int>& signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : signals) sigaddset(&set, number);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 void Loop::run_until(const std::function<bool()>& done) {
   // A child may have ended between spawn() and on_child(), its SIGCHLD consumed by a nested run.
   reap_children();
@@ -161,7 +171,7 @@ void Loop::read_signals() {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       reap_children();
-    } else if (auto found = signals_.find(number); found != signals_.end()) {
+    } else if (auto found = signals_.find(number); found != signals_.end() && found->second) {
       const Callback callback = found->second;
       callback();
     }
@@ -182,6 +192,12 @@ void Loop::reap_children() {
     children_.erase(next);
     if (callback) callback(got == pid ? Exit::from_wait_status(status) : Exit{});
     next = children_.upper_bound(pid);  // the callback may have changed the map
+  }
+  while (reap_strangers_) {
+    siginfo_t ended{};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return;
+    if (children_.contains(ended.si_pid)) return;  // its SIGCHLD is on the way
+    waitpid(ended.si_pid, nullptr, WNOHANG);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "base/exit.h"
 
@@ -39,6 +40,12 @@ class Loop {
   void on_child(pid_t, ChildCallback);
   void forget_child(pid_t);
   void on_signal(int signal, Callback);
+  // The signal stays blocked, and what comes of it is dropped.
+  void forget_signal(int signal);
+  // Keeps these signals for later: they wait until on_signal() gives them a callback.
+  void hold_signals(const std::vector<int>& signals);
+  // Children of others that end up ours (a subreaper's) are reaped when they end.
+  void reap_strangers() { reap_strangers_ = true; }
 
   // Runs callbacks until done() is true; done() is asked after every batch. May be nested.
   void run_until(const std::function<bool()>& done);
@@ -68,6 +75,7 @@ class Loop {
   std::map<TimerId, std::pair<double, Callback>> timer_callbacks_;
   std::map<pid_t, ChildCallback> children_;
   std::map<int, Callback> signals_;
+  bool reap_strangers_ = false;
   TimerId next_timer_ = 1;
 };
 

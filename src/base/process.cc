@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ namespace {
 
 constexpr size_t kMaxHelperOut = 16U << 20U;
 constexpr size_t kMaxHelperErr = 64U << 10U;
+constexpr int kExecPatience_ms = 10'000;
 
 std::vector<std::string> changed_environment(const EnvChanges& changes) {
   std::vector<std::string> result;
@@ -83,9 +85,16 @@ void close_all_but(const std::vector<int>& keep) {
   } else {
     for (int fd = 3; fd < 1024; ++fd) open_fds.push_back(fd);
   }
+  const int null_fd = open("/dev/null", O_RDWR);
   for (const int fd : open_fds) {
-    if (fd > 2 && std::find(keep.begin(), keep.end(), fd) == keep.end()) close(fd);
+    if (std::find(keep.begin(), keep.end(), fd) != keep.end()) continue;
+    if (fd <= 2) {
+      dup2(null_fd, fd);
+    } else if (fd != null_fd) {
+      close(fd);
+    }
   }
+  if (null_fd > 2) close(null_fd);
 }
 
 }  // namespace
@@ -111,10 +120,12 @@ Result<pid_t> fork_helper(const char* name, const std::vector<int>& keep,
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return is_runnable(name) ? name : "";
+  static std::map<std::string, std::string> found;
+  if (const auto known = found.find(name); known != found.end()) return known->second;
   const char* path = getenv("PATH");
   for (const std::string& folder : split(path != nullptr ? path : "/usr/bin:/bin", ':')) {
     std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (is_runnable(candidate)) return candidate;
+    if (is_runnable(candidate)) return found[name] = candidate;
   }
   return "";
 }
@@ -152,6 +163,16 @@ Result<pid_t> spawn(const SpawnSpec& spec) {
            report->write.get());
   }
   report->write.reset();
+  // The program may lie on a file system that hangs: then there is no answer, and no child either.
+  pollfd answer{report->read.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&answer, 1, kExecPatience_ms);
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) {
+    kill(pid, SIGKILL);
+    return Error{"the command did not start in time", program, "does its file system answer?"};
+  }
   int trouble = 0;
   ssize_t n = 0;
   do {
@@ -242,6 +263,7 @@ void start_helper(Loop& loop, const Argv& argv, double timeout_s,
   SpawnSpec spec;
   spec.argv = argv;
   spec.new_session = true;
+  spec.parent_death_signal = SIGKILL;  // a question is of no use to anybody else
   Result<pid_t> pid = Error{"cannot make a pipe", "", ""};
   if (out && err) {
     spec.stdout_fd = out->write.get();

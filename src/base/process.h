@@ -34,13 +34,16 @@ struct SpawnSpec {
 // "no such file" is known here and not guessed from exit code 127).
 Result<pid_t> spawn(const SpawnSpec&);
 
-// Forks a small helper that stays this program: it keeps only descriptors 0-2 and `keep`, ignores
-// the terminal's and the batch system's stop signals (it ends when its pipe closes), runs body and
-// exits with what that returns. Call while the process has one thread.
+// Forks a small helper that stays this program: it keeps only the descriptors `keep`, ignores the
+// terminal's and the batch system's stop signals (it ends when its pipe closes), runs body and
+// exits with what that returns. 0-2 become /dev/null unless they are kept: a helper that outlives
+// us must not hold somebody's pipeline open. Call while the process has one thread.
 Result<pid_t> fork_helper(const char* name, const std::vector<int>& keep,
                           const std::function<int()>& body);
 
-// Where execvp would find the program; empty when nowhere.
+// Where execvp would find the program; empty when nowhere. A name that was found is remembered:
+// what is asked for in an emergency must not search a file system that has hung since. Ask for it
+// early.
 std::string find_program(const std::string& name);
 // This binary's absolute path (/proc/self/exe).
 std::string self_path();

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <functional>
+#include <memory>
+
 #include "base/text.h"
 
 namespace ezpz::failover {
@@ -29,11 +32,12 @@ std::string run_path(const std::string& log_dir, const std::string& job_id, int 
   return path;
 }
 
-// The errno of making the directory; ETIMEDOUT when the disk does not answer.
-int make_through(journal::Scribe& scribe, const std::string& path) {
+// The errno of an operation by the scribe; ETIMEDOUT when the disk does not answer.
+int through(journal::Scribe& scribe,
+            const std::function<void(const journal::Scribe::OnDone&)>& operation) {
   // Shared: a hung disk may answer when nobody waits any more.
   auto trouble = std::make_shared<int>(ETIMEDOUT);
-  scribe.make_directories(path, [trouble](int got) { *trouble = got; });
+  operation([trouble](int got) { *trouble = got; });
   scribe.settle(kPatience_s);
   return *trouble;
 }
@@ -65,30 +69,34 @@ Result<JobLock> JobLock::take(const std::string& path) {
 }
 
 Result<JobDir> make_job_dir(journal::Scribe& scribe, const std::string& log_dir,
-                            const std::string& job_id) {
-  if (const int trouble = make_through(scribe, log_dir); trouble != 0) {
-    return Error{std::string("cannot use the log directory: ") + strerrordesc_np(trouble), log_dir,
+                            const std::string& job_id, Exclusive exclusive) {
+  const auto unusable = [](int trouble, const std::string& path) {
+    return Error{std::string("cannot use the log directory: ") + strerrordesc_np(trouble), path,
                  "choose another --log-dir"};
+  };
+  const int trouble = through(
+      scribe, [&](const journal::Scribe::OnDone& done) { scribe.make_directories(log_dir, done); });
+  if (trouble != 0) return unusable(trouble, log_dir);
+
+  JobDir made;
+  if (exclusive == Exclusive::yes) {
+    // The scribe makes the lock's file, too: on a hung disk that is what would hang.
+    const std::string path = log_dir + "/.failover-" + safe_name(job_id) + ".lock";
+    const int refused = through(
+        scribe, [&](const journal::Scribe::OnDone& done) { scribe.open_append(path, done); });
+    if (refused != 0) return unusable(refused, log_dir);
+    Result<JobLock> lock = JobLock::take(path);
+    if (!lock) return lock.error();
+    made.lock.emplace(std::move(*lock));
   }
-  // The scribe makes the lock's file, too: on a hung disk that is what would hang.
-  const std::string lock_path = log_dir + "/.failover-" + safe_name(job_id) + ".lock";
-  auto trouble = std::make_shared<int>(ETIMEDOUT);
-  scribe.open_append(lock_path, [trouble](int got) { *trouble = got; });
-  scribe.settle(kPatience_s);
-  if (*trouble != 0) {
-    return Error{std::string("cannot use the log directory: ") + strerrordesc_np(*trouble), log_dir,
-                 "choose another --log-dir"};
-  }
-  Result<JobLock> lock = JobLock::take(lock_path);
-  if (!lock) return lock.error();
-  for (int run = 1; run <= kMaxRuns; ++run) {
-    const std::string path = run_path(log_dir, job_id, run);
-    if (file_exists(path)) continue;
-    if (const int trouble = make_through(scribe, path); trouble != 0) {
-      return Error{std::string("cannot make the job's directory: ") + strerrordesc_np(trouble),
-                   path, "choose another --log-dir"};
-    }
-    return JobDir{path, run, std::move(*lock)};
+  for (made.run = 1; made.run <= kMaxRuns; ++made.run) {
+    made.path = run_path(log_dir, job_id, made.run);
+    if (file_exists(made.path)) continue;
+    const int refused = through(scribe, [&](const journal::Scribe::OnDone& done) {
+      scribe.make_new_directory(made.path, done);
+    });
+    if (refused == 0) return made;
+    if (refused != EEXIST) return unusable(refused, made.path);  // else: another run was quicker
   }
   return Error{"too many runs of this job", log_dir, "clear the old ones away"};
 }

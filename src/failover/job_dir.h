@@ -2,7 +2,7 @@
 // when an earlier run of the same job left one. Nothing is ever overwritten.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
@@ -29,13 +29,16 @@ class JobLock {
 struct JobDir {
   std::string path;
   int run = 1;
-  JobLock lock;
+  std::optional<JobLock> lock;  // of an exclusive run
 };
+
+// Only one failover run may use an allocation; plain runs may stand side by side.
+enum class Exclusive { no, yes };
 
 // Makes the directory through the scribe, so that a hung disk is an error after a bounded wait and
 // not a hang. job_id is made safe for a file name first.
-Result<JobDir> make_job_dir(journal::Scribe&, const std::string& log_dir,
-                            const std::string& job_id);
+Result<JobDir> make_job_dir(journal::Scribe&, const std::string& log_dir, const std::string& job_id,
+                            Exclusive exclusive = Exclusive::yes);
 
 // The directory make_job_dir() would make now; makes nothing.
 std::string next_run(const std::string& log_dir, const std::string& job_id);

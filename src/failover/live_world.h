@@ -28,6 +28,9 @@ struct LiveSettings {
   supervise::Settings supervise;
   site::SchedulerKind scheduler = site::SchedulerKind::none;
   std::string job_id;
+  // How steps of this job are named: "57", and "56_1" for a task of an array.
+  std::vector<std::string> step_job_ids;
+  bool failover = false;                // a failover run: its end is announced
   std::optional<double> planned_end_s;  // of the job, wall clock, as known so far
   NodeNaming naming;
   std::string job_dir;   // empty: nothing is written
@@ -59,7 +62,7 @@ class LiveWorld : public World {
   FenceOutcome fence(const std::vector<Node>& kept, const std::vector<Node>& fresh) override;
   void pause(double seconds) override;
   bool stop_requested() override { return stop_signal_ != 0; }
-  bool end_announced() override { return end_announced_; }
+  bool end_announced() override;
   void record(std::string_view name, const Json& context) override;
   void publish_bad_nodes(const std::string& text) override;
   void say(const std::string& line) override;
@@ -78,6 +81,10 @@ class LiveWorld : public World {
   const evidence::Grammar& grammar();
   [[nodiscard]] std::string run_id() const;  // what every attempt's id begins with
   void on_stop_signal(int signal);
+  void write_own_line(std::string line);
+  HelperResult ask(const Argv&);
+  [[nodiscard]] bool is_our_step(const std::string& step_id) const;
+  void tell_losses(const supervise::Outcome&, int attempt, int log_opened);
   void ask_about_the_end();
   void consider_early_end(const std::string& job_state, double planned_end_s);
   std::optional<double> planned_end_s(const site::slurm::Job&);
@@ -100,8 +107,10 @@ class LiveWorld : public World {
   std::string last_attempt_id_;
   std::string last_step_id_;
   std::string stop_announced_;
-  int stop_signal_ = 0;
-  bool end_announced_ = false;
+  int stop_signal_ = 0;         // the first that came
+  int stops_ = 0;               // how many came
+  double end_announced_s_ = 0;  // monotonic; 0: never
+  bool at_line_start_ = true;   // the job's output so far ends with a newline
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
 };
 

@@ -30,7 +30,9 @@ class FailoverLoop {
     for (int attempt = 1;; ++attempt) {
       result_.attempts = attempt;
       const AttemptOutcome outcome = world_.run_attempt(input_for(attempt));
-      if (!outcome.started) return stop("launch_failed", outcome.trouble);
+      if (!outcome.started) {
+        return stop(world_.stop_requested() ? "cancelled" : "launch_failed", outcome.trouble);
+      }
       observe_costs(outcome);
       result_.last_exit = outcome.record.exit;
       world_.record("attempt_end", to_json(outcome.record));

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include <memory>
+#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -15,82 +15,136 @@ std::string format_event(double wall_s, std::string_view name, const Json& conte
   return dump(line) + "\n";
 }
 
+// Shared with the writes under way: a hung disk may answer when the journal is gone.
+struct Journal::State : std::enable_shared_from_this<State> {
+  State(Scribe& scribe_, std::string path_) : scribe(scribe_), path(std::move(path_)) {}
+
+  Scribe& scribe;
+  const std::string path;
+  int file = 0;
+  bool open = false;
+  bool closed = false;   // the journal is gone: answers change nothing any more
+  bool trying = false;   // the oldest kept event is on its way as a trial
+  size_t in_flight = 0;  // handed over, not answered
+  size_t failed = 0;     // writes refused since the last gap was recorded
+  size_t dropped = 0;    // events lost from memory
+  double trouble_since_s = 0;
+  int open_trouble = 0;
+  int last_trouble = 0;
+  std::deque<std::string> kept;
+
+  void add(std::string line) {
+    if (kept.empty()) {
+      hand_over(std::move(line));
+      return;
+    }
+    // Behind the ones that failed, to keep the order.
+    keep(std::move(line));
+    try_again();
+  }
+
+  void keep(std::string line) {
+    kept.push_back(std::move(line));
+    if (kept.size() > kMaxKept) {
+      kept.pop_front();
+      ++dropped;
+    }
+  }
+
+  void hand_over(std::string line) {
+    write(std::move(line),
+          [](State& state, std::string failed_line) { state.keep(std::move(failed_line)); });
+  }
+
+  // The oldest event alone: while the disk still fails, the rest need not travel in vain.
+  void try_again() {
+    if (kept.empty() || trying || in_flight > 0) return;
+    trying = true;
+    std::string oldest = std::move(kept.front());
+    kept.pop_front();
+    write(
+        std::move(oldest),
+        [](State& state, std::string failed_line) {
+          state.trying = false;
+          state.kept.push_front(std::move(failed_line));
+        },
+        [](State& state) {
+          state.trying = false;
+          state.tell_gap();
+        });
+  }
+
+  void tell_gap() {
+    std::deque<std::string> rest = std::move(kept);
+    kept.clear();
+    const Json gap = {{"since", iso8601(trouble_since_s)},
+                      {"late_events", rest.size() + 1},
+                      {"lost_events", dropped},
+                      {"trouble", strerrordesc_np(last_trouble)}};
+    failed = 0;
+    dropped = 0;
+    for (std::string& line : rest) hand_over(std::move(line));
+    hand_over(format_event(wall_s(), "journal_gap", gap));
+  }
+
+  using OnFailure = void (*)(State&, std::string line);
+  using OnSuccess = void (*)(State&);
+  void write(std::string line, OnFailure on_failure, OnSuccess on_success = nullptr) {
+    if (!open) {
+      open = true;
+      file = scribe.open_append(path, [self = shared_from_this()](int trouble) {
+        self->open_trouble = trouble;
+        if (trouble != 0) self->open = false;  // the next event tries again
+      });
+    }
+    ++in_flight;
+    const std::string_view bytes = line;
+    scribe.append_whole(file, bytes,
+                        [self = shared_from_this(), on_failure, on_success,
+                         line = std::move(line)](int trouble) mutable {
+                          --self->in_flight;
+                          if (self->closed) return;
+                          if (trouble == 0) {
+                            if (on_success != nullptr) on_success(*self);
+                            return;
+                          }
+                          if (self->failed == 0) self->trouble_since_s = wall_s();
+                          ++self->failed;
+                          self->last_trouble =
+                              self->open_trouble != 0 ? self->open_trouble : trouble;
+                          on_failure(*self, std::move(line));
+                        });
+  }
+};
+
 Journal::Journal(Loop& loop, Scribe& scribe, const std::string& path)
-    : loop_(loop), scribe_(scribe), path_(path) {}
+    : loop_(loop), state_(std::make_shared<State>(scribe, path)) {}
+
+Journal::~Journal() { state_->closed = true; }
+
+void Journal::note(std::string_view name, const Json& context) {
+  state_->add(format_event(wall_s(), name, context));
+}
 
 void Journal::record(std::string_view name, const Json& context) {
   note(name, context);
-  if (behind_ && in_flight_ > 0) return;
-  auto expired = std::make_shared<bool>(false);
-  const Loop::TimerId timer = loop_.after(kWait_s, [expired] { *expired = true; });
-  loop_.run_until([this, expired] { return in_flight_ == 0 || *expired; });
+  if (behind_ && state_->in_flight > 0) return;
+  wait(kWait_s);
+  behind_ = state_->in_flight > 0;
+}
+
+void Journal::wait(double at_most_s) {
+  bool expired = false;
+  const Loop::TimerId timer = loop_.after(at_most_s, [&expired] { expired = true; });
+  loop_.run_until([&] { return state_->in_flight == 0 || expired; });
   loop_.cancel(timer);
-  behind_ = in_flight_ > 0;
-}
-
-void Journal::note(std::string_view name, const Json& context) {
-  retry_kept();
-  hand_over(format_event(wall_s(), name, context));
-}
-
-void Journal::hand_over(std::string line) {
-  if (!open_) {
-    open_ = true;
-    file_ = scribe_.open_append(path_, [this](int trouble) {
-      if (trouble != 0) open_ = false;  // the next record tries again
-    });
-  }
-  ++in_flight_;
-  const std::string_view bytes = line;
-  scribe_.append_whole(file_, bytes, [this, kept = std::move(line)](int trouble) mutable {
-    --in_flight_;
-    if (trouble == 0) return;
-    if (failed_ == 0) trouble_since_s_ = wall_s();
-    ++failed_;
-    last_trouble_ = trouble;
-    kept_.push_back(std::move(kept));
-    if (kept_.size() > kMaxKept) {
-      kept_.pop_front();
-      ++dropped_;
-    }
-  });
-}
-
-// Sends what failed earlier, oldest first, then one record of the gap. While the disk still fails
-// the lines come straight back; only one is sent as a trial then.
-void Journal::retry_kept() {
-  if (kept_.empty() || in_flight_ > 0) return;
-  std::string first = std::move(kept_.front());
-  kept_.pop_front();
-  const size_t failed_before = failed_;
-  hand_over(std::move(first));
-  auto expired = std::make_shared<bool>(false);
-  const Loop::TimerId timer = loop_.after(kWait_s, [expired] { *expired = true; });
-  loop_.run_until([this, expired] { return in_flight_ == 0 || *expired; });
-  loop_.cancel(timer);
-  if (failed_ > failed_before || in_flight_ > 0) {
-    // The trial went to the end of the queue; it is the oldest.
-    if (failed_ > failed_before && kept_.size() > 1) {
-      kept_.push_front(std::move(kept_.back()));
-      kept_.pop_back();
-    }
-    return;
-  }
-  std::deque<std::string> rest = std::move(kept_);
-  kept_.clear();
-  for (std::string& line : rest) hand_over(std::move(line));
-  hand_over(format_event(wall_s(), "journal_gap",
-                         {{"since", iso8601(trouble_since_s_)},
-                          {"late_events", rest.size() + 1},
-                          {"lost_events", dropped_},
-                          {"trouble", strerrordesc_np(last_trouble_)}}));
-  failed_ = 0;
-  dropped_ = 0;
 }
 
 void Journal::close(double at_most_s) {
-  retry_kept();
-  scribe_.settle(at_most_s);
+  state_->try_again();
+  wait(at_most_s);
 }
+
+size_t Journal::kept() const { return state_->kept.size() + state_->in_flight; }
 
 }  // namespace ezpz::journal

@@ -58,6 +58,18 @@ TEST_F(JournalTest, WhatCouldNotBeWrittenIsKeptAndWrittenLaterWithTheGapRecorded
   EXPECT_EQ(names, (std::vector<std::string>{"one", "two", "three", "four"}));
 }
 
+TEST_F(JournalTest, AnAnswerThatComesAfterTheJournalIsGoneHarmsNobody) {
+  Scribe scribe(loop);
+  ASSERT_TRUE(scribe.start("ezpz-scribe").ok());
+  {
+    Journal journal(loop, scribe, folder + "/missing/journal.jsonl");
+    journal.note("one", Json::object());
+    journal.note("two", Json::object());
+    EXPECT_EQ(journal.kept(), 2U);
+  }
+  EXPECT_TRUE(scribe.settle(10));
+}
+
 TEST_F(JournalTest, ATornLastLineIsCountedAndTheRestIsRead) {
   const std::string whole = format_event(1, "a", Json::object());
   const Reading reading = read_events(whole + whole.substr(0, whole.size() / 2));

@@ -16,7 +16,14 @@
 namespace ezpz::journal {
 namespace {
 
-enum Op : uint32_t { kOpen, kAppend, kAppendWhole, kReplace, kMakeDirectories };
+enum Op : uint32_t {
+  kOpen,
+  kAppend,
+  kAppendWhole,
+  kReplace,
+  kMakeDirectories,
+  kMakeNewDirectory,
+};
 
 struct Header {
   uint32_t op;
@@ -106,6 +113,8 @@ class Worker {
         errno = 0;
         if (make_directories(payload_).ok()) return 0;
         return errno != 0 ? errno : EIO;
+      case kMakeNewDirectory:
+        return mkdir(payload_.c_str(), 0777) == 0 ? 0 : errno;
       default:
         return EINVAL;
     }
@@ -123,7 +132,7 @@ class Worker {
 
 Scribe::~Scribe() { lose(); }
 
-Status Scribe::start(const char* name) {
+Status Scribe::start(const char* name, Terminal terminal) {
   Result<Pipe> operations = make_pipe();
   Result<Pipe> answers = make_pipe();
   if (!operations) return operations.error();
@@ -131,8 +140,9 @@ Status Scribe::start(const char* name) {
   fcntl(operations->write.get(), F_SETPIPE_SZ, kPipeBytes);
   const int in = operations->read.get();
   const int acks = answers->write.get();
-  const Result<pid_t> pid =
-      fork_helper(name, {in, acks}, [in, acks] { return Worker(in, acks).run(); });
+  std::vector<int> keep{in, acks};
+  if (terminal == Terminal::yes) keep.insert(keep.end(), {1, 2});
+  const Result<pid_t> pid = fork_helper(name, keep, [in, acks] { return Worker(in, acks).run(); });
   if (!pid) return pid.error();
   pid_ = *pid;
   loop_.on_child(pid_, [](Exit) {});  // reaped; its end shows as the end of the pipe
@@ -167,6 +177,10 @@ void Scribe::replace(const std::string& path, std::string_view content, OnDone d
 
 void Scribe::make_directories(const std::string& path, OnDone done) {
   send(kMakeDirectories, 0, path, std::move(done));
+}
+
+void Scribe::make_new_directory(const std::string& path, OnDone done) {
+  send(kMakeNewDirectory, 0, path, std::move(done));
 }
 
 void Scribe::send(int op, int file, std::string_view bytes, OnDone done) {
@@ -255,6 +269,17 @@ void Scribe::lose() {
   for (Waiting& each : waiting) {
     if (each.done) each.done(EPIPE);
   }
+}
+
+bool Scribe::settle_while_moving(double patience_s, const std::function<bool()>& give_up) {
+  while (!idle() && stuck_for_s() < patience_s && !give_up()) {
+    bool expired = false;
+    const Loop::TimerId timer =
+        loop_.after(patience_s - stuck_for_s() + 0.01, [&expired] { expired = true; });
+    loop_.run_until([&] { return idle() || expired || give_up(); });
+    loop_.cancel(timer);
+  }
+  return idle();
 }
 
 double Scribe::stuck_for_s() const { return waiting_.empty() ? 0 : monotonic_s() - moved_s_; }

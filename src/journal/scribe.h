@@ -33,11 +33,13 @@ class Scribe {
   Scribe(const Scribe&) = delete;
   Scribe& operator=(const Scribe&) = delete;
 
-  // Forks. name: as ps shows it. Call early, while the process is small and has one thread.
-  Status start(const char* name);
+  enum class Terminal { no, yes };
+  // Forks. name: as ps shows it. Only a scribe with the terminal can write to files 1 and 2. Call
+  // early, while the process is small and has one thread.
+  Status start(const char* name, Terminal terminal = Terminal::no);
 
   // A file to append to, created when missing; every result comes later through OnDone. The ids 1
-  // and 2 always stand for stdout and stderr.
+  // and 2 stand for stdout and stderr.
   int open_append(const std::string& path, OnDone done = {});
   void append(int file, std::string_view bytes, OnDone done = {});
   // All of it or, as far as the file system lets it, nothing: after a failure the file is cut back.
@@ -45,6 +47,8 @@ class Scribe {
   // Temp file and rename.
   void replace(const std::string& path, std::string_view content, OnDone done = {});
   void make_directories(const std::string& path, OnDone done = {});
+  // One level; EEXIST when it is there already.
+  void make_new_directory(const std::string& path, OnDone done = {});
 
   [[nodiscard]] bool alive() const { return static_cast<bool>(to_); }
   [[nodiscard]] size_t backlog_bytes() const { return backlog_bytes_; }
@@ -56,6 +60,8 @@ class Scribe {
 
   // Runs the loop until everything handed over is done, at most so long. True when it is.
   bool settle(double at_most_s);
+  // The same for as long as something moves, until patience_s pass without, or give_up() is true.
+  bool settle_while_moving(double patience_s, const std::function<bool()>& give_up);
 
  private:
   void send(int op, int file, std::string_view bytes, OnDone done);

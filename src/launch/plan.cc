@@ -88,9 +88,28 @@ bool looks_secret(std::string_view variable_name) {
                      [&](std::string_view word) { return upper.find(word) != std::string::npos; });
 }
 
+Argv mask_secrets(const Argv& argv) {
+  static constexpr std::array<std::string_view, 8> words = {
+      "token", "secret", "password", "passwd", "key", "apikey", "cookie", "credentials"};
+  Argv masked = argv;
+  for (size_t i = 0; i < masked.size(); ++i) {
+    if (!masked[i].starts_with("--")) continue;
+    const size_t equals = masked[i].find('=');
+    const std::string name = lower(masked[i].substr(0, equals));
+    const std::string last = name.substr(name.find_last_of("-_") + 1);
+    if (std::find(words.begin(), words.end(), last) == words.end()) continue;
+    if (equals != std::string::npos) {
+      masked[i] = masked[i].substr(0, equals) + "=***";
+    } else if (i + 1 < masked.size() && !masked[i + 1].starts_with("-")) {
+      masked[i + 1] = "***";
+    }
+  }
+  return masked;
+}
+
 std::string render(const Plan& plan) {
   std::string out = "launcher: " + plan.launcher + "\n";
-  out += "command: " + shell_join(plan.argv) + "\n";
+  out += "command: " + shell_join(mask_secrets(plan.argv)) + "\n";
   out += "environment:\n";
   for (const auto& [name, value] : plan.env) {
     if (!value) {

@@ -86,5 +86,8 @@ std::vector<Node> slurm_node_order(const std::vector<Node>& hosts,
 // What --dry-run prints: the exact command and the environment changes, secrets masked.
 std::string render(const Plan&);
 bool looks_secret(std::string_view variable_name);
+// The values of flags such as --api-key=V, --hf_token V and --password V become "***": a record is
+// read by more people than a command line. --tokenizer and --max-tokens are no secrets.
+Argv mask_secrets(const Argv& argv);
 
 }  // namespace ezpz::launch

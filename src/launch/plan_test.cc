@@ -237,6 +237,13 @@ TEST(Srun, RefusalsAreOneSentence) {
   EXPECT_NE(refused([](Request& r) { r.self_path = "ezpz"; }), "accepted");
 }
 
+TEST(MaskSecrets, ValuesOfSecretFlagsAreHiddenAndOthersAreNot) {
+  EXPECT_EQ(mask_secrets({"python3", "t.py", "--api-key=hunter2", "--hf_token", "abc", "--password",
+                          "--tokenizer", "llama", "--max-tokens=5"}),
+            (Argv{"python3", "t.py", "--api-key=***", "--hf_token", "***", "--password",
+                  "--tokenizer", "llama", "--max-tokens=5"}));
+}
+
 TEST(Local, RanksFollowTheOrderGiven) {
   Request r = request();
   r.hosts = nodes("sim3,sim1");

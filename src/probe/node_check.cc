@@ -63,6 +63,16 @@ std::vector<Process> survivors_of(const std::string& attempt_id, const std::stri
     here = here || (step_task && slurm_node->second == node);
     if (here) found.push_back(process);
   }
+  // What they started may have another environment, or have written over it (setproctitle).
+  const std::vector<Process> table = list_processes();
+  for (size_t i = 0, named = found.size(); i < named; ++i) {
+    for (const Process& child : descendants(table, found[i].pid)) {
+      const bool known = std::any_of(found.begin(), found.end(), [&child](const Process& other) {
+        return other.pid == child.pid;
+      });
+      if (!known && child.pid != getpid()) found.push_back(child);
+    }
+  }
   return found;
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
+#include <memory>
 
 #include "base/text.h"
 
@@ -59,35 +59,39 @@ Argv local_check_argv(const Node& host, const std::string& self_path, const Chec
   return check_command(self_path, named);
 }
 
-ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& naming) {
-  ProbeResult result;
-  if (spec.hosts.empty()) {
-    result.ran = true;
-    return result;
-  }
-  if (spec.reach == Reach::srun && (spec.hosts.size() > 1 || !spec.alone_tries)) {
-    const HelperResult together =
-        run_helper(loop, srun_check_argv(spec.hosts, spec.self_path, spec.check, spec.overlap),
-                   spec.together_s);
-    if (!together.started) {
-      result.trouble = together.trouble;
-      return result;
-    }
-    collect(together.out, naming, result);
-  }
+namespace {
 
-  if (!spec.alone_tries) {
-    result.ran = true;
-    return result;
-  }
+// A probe under way. Shared with the helpers: one that was given up answers when nobody listens.
+struct Probe : std::enable_shared_from_this<Probe> {
+  Probe(Loop& loop_, const ProbeSpec& spec_, const NodeNaming& naming_)
+      : loop(loop_), spec(spec_), naming(naming_) {}
+
+  Loop& loop;
+  const ProbeSpec spec;
+  const NodeNaming naming;
+  ProbeResult result;
   std::deque<Node> waiting;
-  for (const Node& host : spec.hosts) {
-    if (!result.answered.contains(host.key)) waiting.push_back(host);
-  }
   size_t in_flight = 0;
   size_t started = 0;
-  const size_t asked = waiting.size();
-  std::function<void()> start_more = [&] {
+  bool together_done = false;
+
+  [[nodiscard]] bool given_up() const { return spec.give_up && spec.give_up(); }
+
+  void ask_together() {
+    start_helper(loop, srun_check_argv(spec.hosts, spec.self_path, spec.check, spec.overlap),
+                 spec.together_s, [self = shared_from_this()](HelperResult together) {
+                   self->together_done = true;
+                   if (together.started) {
+                     ++self->started;
+                     collect(together.out, self->naming, self->result);
+                   } else {
+                     self->result.trouble = together.trouble;
+                   }
+                 });
+    loop.run_until([this] { return together_done || given_up(); });
+  }
+
+  void ask_more() {
     while (!waiting.empty() && in_flight < static_cast<size_t>(spec.at_once)) {
       const Node host = waiting.front();
       waiting.pop_front();
@@ -95,26 +99,51 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
       const Argv argv = spec.reach == Reach::srun
                             ? srun_check_argv({host}, spec.self_path, spec.check, spec.overlap)
                             : local_check_argv(host, spec.self_path, spec.check);
-      start_helper(loop, argv, spec.alone_s, [&, host](HelperResult alone) {
-        --in_flight;
-        if (alone.started) ++started;
-        collect(alone.out, naming, result);
-        if (!result.answered.contains(host.key)) {
-          if (alone.started && !alone.timed_out) {
-            result.refused[host.key] = alone.trouble.empty() ? "no report" : alone.trouble;
-          } else {
-            result.silent.push_back(host.key);
-            result.trouble = alone.trouble;
-          }
-        }
-        start_more();
+      start_helper(loop, argv, spec.alone_s, [self = shared_from_this(), host](HelperResult alone) {
+        --self->in_flight;
+        self->take(host, alone);
+        if (!self->given_up()) self->ask_more();
       });
     }
-  };
-  start_more();
-  loop.run_until([&] { return in_flight == 0 && waiting.empty(); });
-  result.ran = asked == 0 || started > 0;
-  return result;
+  }
+
+  void take(const Node& host, const HelperResult& alone) {
+    if (alone.started) ++started;
+    collect(alone.out, naming, result);
+    if (result.answered.contains(host.key)) return;
+    if (alone.started && !alone.timed_out) {
+      result.refused[host.key] = alone.trouble.empty() ? "no report" : alone.trouble;
+    } else {
+      result.silent.push_back(host.key);
+      result.trouble = alone.trouble;
+    }
+  }
+};
+
+}  // namespace
+
+ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& naming) {
+  auto probe = std::make_shared<Probe>(loop, spec, naming);
+  if (spec.hosts.empty()) {
+    probe->result.ran = true;
+    return probe->result;
+  }
+  if (spec.reach == Reach::srun && (spec.hosts.size() > 1 || !spec.alone_tries)) {
+    probe->ask_together();
+    if (probe->together_done && probe->started == 0) return probe->result;
+  }
+  if (spec.alone_tries && !probe->given_up()) {
+    for (const Node& host : spec.hosts) {
+      if (!probe->result.answered.contains(host.key)) probe->waiting.push_back(host);
+    }
+    probe->ask_more();
+    loop.run_until([&probe] {
+      return (probe->in_flight == 0 && probe->waiting.empty()) || probe->given_up();
+    });
+  }
+  probe->result.ran = probe->started > 0;
+  if (probe->given_up()) probe->result.trouble = "given up: a stop was asked for";
+  return probe->result;
 }
 
 }  // namespace ezpz::probe

@@ -2,6 +2,7 @@
 // one alone, so that one dead node does not hide the others.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,12 +20,13 @@ struct ProbeSpec {
   Reach reach = Reach::local;
   std::vector<Node> hosts;
   std::string self_path;
-  CheckRequest check;       // node is filled in for each host
-  bool overlap = true;      // srun: run beside whatever step holds the hosts
-  double together_s = 8;    // for the one step over all hosts
-  double alone_s = 8;       // for each host that did not answer there
-  bool alone_tries = true;  // ask each host alone that did not answer in the step over all
-  int at_once = 16;         // single probes in flight
+  CheckRequest check;             // node is filled in for each host
+  bool overlap = true;            // srun: run beside whatever step holds the hosts
+  double together_s = 8;          // for the one step over all hosts
+  double alone_s = 8;             // for each host that did not answer there
+  bool alone_tries = true;        // ask each host alone that did not answer in the step over all
+  int at_once = 16;               // single probes in flight
+  std::function<bool()> give_up;  // asked whenever something happens; may be empty
 };
 
 struct ProbeResult {
@@ -35,7 +37,7 @@ struct ProbeResult {
   std::string trouble;
 };
 
-// Runs the loop until done or out of time.
+// Runs the loop until done, out of time or given up.
 ProbeResult run_probe(Loop&, const ProbeSpec&, const NodeNaming&);
 
 // srun over these hosts, one task a node. Pure.

@@ -26,6 +26,7 @@ class Node {
 
   int run(const Argv& command, const std::vector<LocalRank>& ranks) {
     set_nonblocking(orders_fd_);
+    loop_.reap_strangers();
     loop_.watch_read(orders_fd_, [this] { read_orders(); });
     for (const LocalRank& rank : ranks) start(command, rank);
     loop_.run_until([this] { return pids_.empty() || gone_; });

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <map>
@@ -59,6 +60,7 @@ class Launcher {
           (there ? "Permission denied" : "No such file or directory"));
       return 2;
     }
+    raise_descriptor_limit();
     loop_.on_signal(SIGTERM, [this] { on_term(); });
     for (const int number : {SIGUSR1, SIGUSR2}) {
       loop_.on_signal(number, [this, number] { order_all(number); });
@@ -74,6 +76,15 @@ class Launcher {
   }
 
  private:
+  // Two descriptors a node: hundreds of nodes need more than the usual soft limit. The ranks get
+  // the user's own back.
+  void raise_descriptor_limit() {
+    getrlimit(RLIMIT_NOFILE, &users_limit_);
+    rlimit raised = users_limit_;
+    raised.rlim_cur = raised.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &raised);
+  }
+
   bool start_node(size_t index, int first_rank) {
     auto node = std::make_unique<NodeHandle>();
     node->host = run_.hosts[index];
@@ -93,7 +104,8 @@ class Launcher {
     }
     const int orders_fd = orders->read.get();
     const int reports_fd = reports->write.get();
-    const Result<pid_t> pid = fork_helper("ezpz-node", {orders_fd, reports_fd}, [&] {
+    const Result<pid_t> pid = fork_helper("ezpz-node", {0, 1, 2, orders_fd, reports_fd}, [&] {
+      setrlimit(RLIMIT_NOFILE, &users_limit_);
       return run_local_node(run_.command, ranks, orders_fd, reports_fd);
     });
     if (!pid) {
@@ -145,8 +157,8 @@ class Launcher {
       return;
     }
     stopping_ = true;
+    order_all(SIGTERM);  // first: what is said may have to wait for a stuck terminal
     say("stopping: signal 15 (Terminated)");
-    order_all(SIGTERM);
   }
 
   void read_reports(NodeHandle& node) {
@@ -201,9 +213,9 @@ class Launcher {
     if (!run_.kill_on_bad_exit || tearing_down_ || stopping_) return;
     tearing_down_ = true;
     loop_.after(kGather_s * 2, [this] {
+      order_all(SIGTERM);
       tell_deaths();
       say("terminating the other ranks");
-      order_all(SIGTERM);
       loop_.after(run_.kill_wait_s, [this] { kill_all(); });
     });
   }
@@ -231,6 +243,7 @@ class Launcher {
   };
 
   const LocalRun& run_;
+  rlimit users_limit_{};
   Loop loop_;
   std::vector<std::unique_ptr<NodeHandle>> nodes_;
   std::vector<Death> deaths_;  // in the order hosts were first hit

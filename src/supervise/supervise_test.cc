@@ -123,7 +123,7 @@ TEST_F(SuperviseTest, MemoryStaysFlatWhenNobodyReadsTheTerminal) {
   const int saved = dup(1);
   ASSERT_EQ(dup2(stuck->write.get(), 1), 1);
   journal::Scribe terminal(loop);
-  ASSERT_TRUE(terminal.start("ezpz-terminal").ok());
+  ASSERT_TRUE(terminal.start("ezpz-terminal", journal::Scribe::Terminal::yes).ok());
   dup2(saved, 1);
   close(saved);
   const int log = disk.open_append(folder + "/attempt-1.log");

@@ -21,6 +21,7 @@ constexpr double kWatchdogGrace_s = 10;  // hung ranks do not checkpoint; no lon
 constexpr double kQueryTimeout_s = 10;
 // A launcher's end and the end of its output come together, unless some grandchild holds the pipe.
 constexpr double kDrainQuiet_s = 0.2;
+constexpr double kLastAnswers_s = 0.2;
 
 }  // namespace
 
@@ -76,10 +77,15 @@ Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, 
   outcome_.ended_s = wall_s();
   tee.drain(kDrainQuiet_s);
   keeper_.release();
+  // What became of the last bytes is known when the writers have answered.
+  for (journal::Scribe* scribe : {terminal.scribe, log.scribe}) {
+    if (scribe != nullptr && scribe->alive()) scribe->settle(kLastAnswers_s);
+  }
   outcome_.output_bytes = tee.bytes();
   outcome_.log_bytes_lost = tee.log_bytes_lost();
   outcome_.terminal_bytes_skipped = tee.terminal_bytes_skipped();
   outcome_.log_trouble = tee.log_trouble();
+  outcome_.terminal_trouble = tee.terminal_trouble();
   tee_ = nullptr;
   plan_ = nullptr;
   return outcome_;
@@ -94,7 +100,11 @@ void Supervisor::step_known(const std::string& step_id) {
 }
 
 void Supervisor::stop(StopCause cause, int signal) {
-  if (plan_ == nullptr || stage_ == Stage::over) return;
+  if (plan_ == nullptr) return;
+  if (stage_ == Stage::over) {
+    if (cause == StopCause::user) tee_->give_up();  // only the output's way is still awaited
+    return;
+  }
   if (stage_ == Stage::running) {
     outcome_.stopped_by = cause;
     outcome_.stop_signal = signal;
@@ -110,7 +120,6 @@ void Supervisor::mute_terminal() {
 
 void Supervisor::forward(int signal) {
   if (plan_ == nullptr || stage_ == Stage::over) return;
-  self_fact("self.signal", std::string("passed on to the ranks: ") + strsignal(signal), signal);
   deliver(signal);
 }
 
@@ -120,7 +129,11 @@ void Supervisor::deliver(int signal) {
   if (plan_->signals == launch::SignalRoute::scancel && !step_id_.empty()) {
     start_helper(loop_, launch::signal_argv(signal, step_id_), kQueryTimeout_s,
                  [this, signal, alive = std::weak_ptr<int>(alive_)](HelperResult result) {
-                   if (result.usable() || alive.expired()) return;
+                   if (alive.expired()) return;
+                   if (result.usable()) {
+                     note_delivered(signal);
+                     return;
+                   }
                    log::warning("cannot signal the step: " + result.trouble);
                    // The step cannot be reached: the launcher can.
                    const bool stopping = stage_ == Stage::graceful || stage_ == Stage::hard;
@@ -128,7 +141,15 @@ void Supervisor::deliver(int signal) {
                  });
   } else if (plan_->signals == launch::SignalRoute::process || signal == SIGTERM) {
     kill(pid_, signal);  // a step that is not created yet has no ranks to spare
+    note_delivered(signal);
+  } else {
+    log::warning(std::string(strsignal(signal)) + " was not passed on: no step is known yet");
   }
+}
+
+void Supervisor::note_delivered(int signal) {
+  if (signal != SIGUSR1 && signal != SIGUSR2) return;
+  self_fact("self.signal", std::string("passed on to the ranks: ") + strsignal(signal), signal);
 }
 
 void Supervisor::begin_graceful() {

@@ -39,7 +39,8 @@ struct Outcome {
   uint64_t output_bytes = 0;
   uint64_t log_bytes_lost = 0;
   uint64_t terminal_bytes_skipped = 0;
-  int log_trouble = 0;
+  int log_trouble = 0;       // errno
+  int terminal_trouble = 0;  // errno
 };
 
 class Supervisor {
@@ -80,6 +81,7 @@ class Supervisor {
   void begin_hard();
   void begin_kill();
   void deliver(int signal);
+  void note_delivered(int signal);
   void arm_watchdog();
   void check_linger();
   void self_fact(const std::string& pattern, const std::string& text, int signal);

@@ -38,7 +38,19 @@ void Tee::start(Fd source) {
   loop_.watch_read(source_.get(), [this] { read_some(); });
 }
 
+void Tee::mute_terminal() {
+  terminal_.outlet.scribe = nullptr;
+  if (paused_) consider();
+}
+
 void Tee::read_some() {
+  if (reading_) return;
+  reading_ = true;
+  read_until_empty();
+  reading_ = false;
+}
+
+void Tee::read_until_empty() {
   for (int i = 0; i < kReadsPerTurn && source_ && !paused_; ++i) {
     const ssize_t n = read(source_.get(), buffer_.data(), buffer_.size());
     if (n < 0 && errno == EINTR) continue;
@@ -119,16 +131,19 @@ void Tee::resume() {
 void Tee::drain(double quiet_s) {
   bool expired = false;
   Loop::TimerId timer = 0;
-  const double begun_s = monotonic_s();
+  double begun_s = monotonic_s();
+  double checked_s = begun_s;
   // Bytes that are there are never given up because the terminal is slow: a pause stops the clock.
   const std::function<void()> check = [&] {
     const double now_s = monotonic_s();
+    if (paused_) begun_s += now_s - checked_s;
+    checked_s = now_s;
     const bool quiet = now_s - std::max(last_output_s_, begun_s) >= quiet_s;
     expired = !paused_ && (quiet || now_s - begun_s >= kDrainLimit_s);
     if (!expired) timer = loop_.after(quiet_s / 2, check);
   };
   timer = loop_.after(quiet_s, check);
-  loop_.run_until([&] { return !source_ || expired; });
+  loop_.run_until([&] { return !source_ || expired || given_up_; });
   loop_.cancel(timer);
   if (source_) {
     if (!paused_) loop_.unwatch_read(source_.get());

@@ -43,16 +43,19 @@ class Tee {
   // other end is awaited only until quiet_s pass without output, and never longer than
   // kDrainLimit_s.
   void drain(double quiet_s);
+  // A drain under way ends now, whatever is still in the pipe.
+  void give_up() { given_up_ = true; }
 
-  void mute_terminal() { terminal_.outlet.scribe = nullptr; }
+  void mute_terminal();
 
   [[nodiscard]] double last_output_s() const { return last_output_s_; }  // monotonic
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] uint64_t log_bytes_lost() const { return log_.losses->bytes; }
   [[nodiscard]] uint64_t terminal_bytes_skipped() const { return terminal_.losses->bytes; }
-  // errno of the last failed write to the log; 0: none failed
+  // errno of the last failed write; 0: none failed
   [[nodiscard]] int log_trouble() const { return log_.losses->trouble; }
+  [[nodiscard]] int terminal_trouble() const { return terminal_.losses->trouble; }
 
  private:
   // Shared with writes under way: a stuck one may answer after the tee is gone.
@@ -68,6 +71,7 @@ class Tee {
     std::shared_ptr<Losses> losses = std::make_shared<Losses>();
   };
   void read_some();
+  void read_until_empty();
   void offer(Lane&, std::string_view bytes);
   [[nodiscard]] bool must_wait(Lane&);
   void consider();
@@ -80,6 +84,8 @@ class Tee {
   std::function<void(std::string_view)> on_bytes_;
   Fd source_;
   bool paused_ = false;
+  bool reading_ = false;  // a callback that runs the loop must not read into the same buffer
+  bool given_up_ = false;
   Loop::TimerId retry_ = 0;
   double last_output_s_ = 0;
   uint64_t bytes_ = 0;

@@ -1,0 +1,34 @@
+// One attempt under way and what is learnt about it. Internal to the live_*.cc files.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "evidence/stream.h"
+#include "failover/live_world.h"
+#include "supervise/supervisor.h"
+#include "verdict/attempt.h"
+
+namespace ezpz::failover {
+
+struct LiveWorld::Attempt {
+  std::optional<evidence::Stream> stream;  // once the launcher runs
+  supervise::Supervisor* supervisor = nullptr;
+  verdict::SchedulerView view;
+  std::vector<std::string> hosts;  // spelled
+  int questions_open = 0;
+  double asked_s = 0;  // monotonic; 0: not yet
+  double started_s = monotonic_s();
+  double first_step_s = 0;
+  double checkpoint_s = 0;
+  double checkpoint_interval_s = 0;
+  std::optional<int64_t> checkpoint;
+  bool placement_noted = false;
+  // Answers that come when the attempt is over must not land in the next one.
+  std::shared_ptr<int> alive = std::make_shared<int>(0);
+};
+
+}  // namespace ezpz::failover
