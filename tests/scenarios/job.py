@@ -84,6 +84,10 @@ class Artifacts:
     def bad_hosts(self):
         return [(host, provenance) for host, provenance, _ in self.bad_nodes()]
 
+    def doubtful(self):
+        """Hosts whose line in bad_nodes.txt is marked doubtful."""
+        return [line.split()[0] for line in (self.dir / "bad_nodes.txt").read_text().splitlines() if "doubtful" in line]
+
     def active(self):
         return (self.dir / "active.hostfile").read_text().split()
 

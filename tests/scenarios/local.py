@@ -289,7 +289,8 @@ def the_same_seat_dying_on_two_hosts_clears_the_first(context):
         check_faults(job, "kill_self", attempt, [1])
     check_end(job, "same_seat", attempts=2)
     check_equal([job.hosts_used(n)[1] for n in (1, 2)], ["sim2", "sim3"], "the seat's hosts")
-    check("doubtful" in job.journal_text(), "the journal does not call the first retirement doubtful")
+    check_equal([c["host"] for c in job.contexts("doubtful")], ["sim2"], "whom the journal calls doubtful")
+    check_equal(job.doubtful(), ["sim2"], "whom bad_nodes.txt calls doubtful")
     check("sim3" not in [host for host, _ in job.bad_hosts()], "the second host was retired, too")
 
 

@@ -4,8 +4,10 @@
 skipped and counted."""
 
 import contextlib
+import json
 import shutil
 import signal
+import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +26,7 @@ from checks import (
 )
 from harness import check, check_equal, main, processes, scenario, skip_all, wait_until
 from slurm_job import SlurmJob
-from training import CHECKPOINT_EVERY
+from training import CHECKPOINT_EVERY, toy
 
 from lab import Lab
 
@@ -256,7 +258,9 @@ def the_same_seat_dying_on_two_hosts_clears_the_first(context):
     hosts = job.hosts()
     check_equal([job.hosts_used(n)[1] for n in (1, 2)], [hosts[1], hosts[2]], "the seat's hosts")
     check_end(job, "same_seat", attempts=2)
-    check("doubtful" in job.journal_text(), "the journal does not call the first retirement doubtful")
+    first = job.hosts_used(1)[1]
+    check_equal([c["host"] for c in job.contexts("doubtful")], [first], "whom the journal calls doubtful")
+    check_equal(job.doubtful(), [first], "whom bad_nodes.txt calls doubtful")
 
 
 # ---- silence
@@ -411,6 +415,83 @@ def two_launches_on_one_allocation_are_told_apart(context):
     check_success(job, attempts=1)
     check_equal((context.dir / "second.rc").read_text().strip(), "2", "return code of the second launch")
     check_equal(len((context.dir / "second.err").read_text().splitlines()), 1, "lines the second launch said")
+
+
+@scenario
+def a_step_of_another_job_in_the_output_is_left_alone(context):
+    """The job prints what srun said in some other job, as an old log would: its own step is signalled,
+    never the other one."""
+    calls = context.dir / "scancel-calls"
+    real = shutil.which("scancel")
+    tools = context.dir / "tools"
+    tools.mkdir()
+    (tools / "scancel").write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec {real} "$@"\n')
+    (tools / "scancel").chmod(0o755)
+    foreign = "echo 'srun: launching StepId=99999.3 on host nid000009, 1 tasks: [0]'; "
+    foreign += "echo 'srun: Force Terminated StepId=99999.3'"
+    command = ["sh", "-c", f'{foreign}; exec "$@"', "sh", *toy(context, steps=4000)]
+    job = SlurmJob(context, command=command, before=f"export PATH={tools}:$PATH")
+    job.wait_step(CHECKPOINT_EVERY + 1, timeout_s=FIRST_WAIT_S)
+    check(b"StepId=99999.3" in job.attempt_log(1), "the foreign line was never printed")
+    job.signal(signal.SIGTERM)
+    job.wait()
+    asked = calls.read_text()
+    check(f"{job.id}." in asked, f"the job's own step was not signalled: {asked!r}")
+    check("99999" not in asked, f"somebody else's step was signalled: {asked!r}")
+    check_ranks_saw(job, signal.SIGTERM)
+
+
+@scenario
+def a_missing_command_is_an_env_fault(context):
+    """A program that is on no node: env_fault with the path in the remedy's reach, nobody blamed."""
+    job = SlurmJob(context, command=["/no/such/program"])
+    check_end(job, "env_fault", attempts=1)
+    check("/no/such/program" in job.stderr(), f"the program is not named:\n{job.stderr()}")
+    check_nobody_blamed(job)
+
+
+@scenario
+def an_ezpz_that_the_nodes_do_not_have_is_said(context):
+    """The binary lies in a folder that only the batch script's node can see."""
+    private = f"/tmp/ezpz-private-{context.run_id}"
+    before = f"mkdir -p {private}; cp {context.ezpz} {private}/ezpz; ls -l {private}"
+    argv = [f"{private}/ezpz", "launch", "--auto-retry", "--nhosts", 2, "--ppn", 1]
+    job = SlurmJob(context, before=before, command=["true"], launcher=argv)
+    check_end(job, "env_fault", attempts=1)
+    check("ezpz itself is not where the node looks for it" in job.stderr(), f"not said:\n{job.stderr()}")
+    check_nobody_blamed(job)
+
+
+@scenario
+def host_lists_read_as_scontrol_reads_them(context):
+    """`ezpz hostlist` agrees with `scontrol show hostnames` and `show hostlist` on every kind of list."""
+    lists = [
+        "nid[000001-000004]", "nid[1-3,7,10-12]", "nid000009", "a1,b[2-4],c", "rack[1-2]n[01-03]",
+        "n[008-011]", "nid[0001,0003-0005],login[01-02]", "tux[0-99]", "g[1,1]",
+    ]
+    for text in lists:
+        theirs = context.lab.client("scontrol", "show", "hostnames", text).split()
+        ours = subprocess.run([context.ezpz, "hostlist", "expand", text], capture_output=True, text=True, check=True)
+        check_equal(ours.stdout.split(), theirs, f"the hosts of {text}")
+        folded = subprocess.run([context.ezpz, "hostlist", "compress", *theirs], capture_output=True, text=True,
+                                check=True).stdout.strip()
+        back = context.lab.client("scontrol", "show", "hostnames", folded).split()
+        check_equal(back, theirs, f"{text} folded to {folded}, as scontrol reads it")
+
+
+@scenario
+def info_sees_what_scontrol_sees(context):
+    """`ezpz info --json` inside a job: its id, hosts, GPUs and end, as Slurm has them."""
+    job = SlurmJob(context, steps=2, args=["--no-kill", "--gpus-per-node=4", "--time=7"],
+                   before=f"{context.ezpz} info --json > {context.dir}/info.json")
+    check_success(job, attempts=1)
+    info = json.loads((context.dir / "info.json").read_text())
+    check_equal(info["job_id"], str(job.id), "job_id")
+    check_equal(info["hosts"], job.hosts(), "hosts")
+    check_equal(info["gpus_per_node"], 4, "gpus_per_node")
+    check(300 < info["time_left_s"] <= 420, f"time_left_s of a 7-minute job: {info['time_left_s']}")
+    check_equal(info["scheduler"], "slurm", "scheduler")
+    check(info["why"]["hosts"], "no reason is given for the hosts")
 
 
 @scenario

@@ -27,12 +27,12 @@ class SlurmJob(Artifacts):
     flags go to ezpz, args to sbatch. after: what the script does when ezpz has ended.
     """
 
-    def __init__(self, context, *toy_flags, nodes=4, active=2, ppn=2, flags=(), args=("--no-kill",), before="",
-                 after="", command=None, env=None, **how):
+    def __init__(self, context, *toy_flags, nodes=4, active=2, ppn=2, flags=(), args=("--no-kill", "--gpus-per-node=4"), before="",
+                 after="", command=None, env=None, launcher=None, **how):
         files = [context.dir / f"ezpz.{kind}" for kind in ("stdout", "stderr")]
         super().__init__(context, context.dir / "logs", context.dir / "receipts", *files)
         self.lab = context.lab
-        argv = [context.ezpz, "launch", "--auto-retry", "--nhosts", active, "--ppn", ppn]
+        argv = launcher or [context.ezpz, "launch", "--auto-retry", "--nhosts", active, "--ppn", ppn]
         argv += ["--log-dir", self.logs, *flags, "--", *(command or toy(context, *toy_flags, **how))]
         launch = " ".join(shlex.quote(str(word)) for word in argv)
         script = BATCH.format(before=before, launch=launch, dir=context.dir, after=after)
