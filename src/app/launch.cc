@@ -104,9 +104,8 @@ failover::LiveSettings live_settings(const Stage& stage) {
 // the batch script; the question is asked beside the launch and delays nothing.
 void warn_without_no_kill(Loop& loop, const Stage& stage) {
   const site::Discovery& job = stage.site.job;
-  if (!stage.options.auto_retry || job.scheduler != site::SchedulerKind::slurm || job.no_kill) {
-    return;
-  }
+  const bool in_slurm = job.in_job() && job.scheduler == site::SchedulerKind::slurm;
+  if (!stage.options.auto_retry || !in_slurm || job.no_kill) return;
   start_helper(
       loop, site::slurm::batch_script_query(job.job_id), site::query_timeout_s,
       [](HelperResult result) {
