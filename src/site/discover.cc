@@ -193,28 +193,32 @@ class Finder {
   }
 
   void ask_job(const std::string& id) {
-    const auto printed = answer(slurm::job_query(id));
-    if (!printed) return;
-    Result<slurm::Job> job = slurm::read_job(*printed);
-    if (!job.ok()) {
+    Result<slurm::Job> job = Error{"nobody answered", id, ""};
+    std::string source;
+    for (const slurm::JobSource& each : slurm::job_sources()) {
+      const auto printed = answer(each.query(id));
+      if (!printed) continue;
+      job = each.read(*printed);
+      source = each.name;
+      if (job.ok()) break;
       found.trouble.push_back(job.error().one_line());
-      return;
     }
+    if (!job.ok()) return;
     found.job_state = job->state;
-    because("job_state", "scontrol show job");
+    because("job_state", source);
     if (job->heterogeneous) {
       found.heterogeneous = true;
       because("heterogeneous", "scontrol shows HetJobId");
     }
     if (job->end_time_s) {
       found.end_time_s = job->end_time_s;
-      because("end_time_s", "scontrol show job");
+      because("end_time_s", source);
     }
     if (job->hosts.empty()) return;
     const bool shrunk = !found.hosts.empty() && found.hosts != job->hosts;
-    because("hosts", shrunk ? "scontrol show job; the environment names others, as it does after a "
-                              "node was lost"
-                            : "scontrol show job");
+    because("hosts",
+            shrunk ? source + "; the environment names others, as it does after a node was lost"
+                   : source);
     found.hosts = std::move(job->hosts);
   }
 

@@ -100,6 +100,29 @@ TEST(Discover, TheSchedulersWordOutranksTheEnvironmentAfterANodeLoss) {
   EXPECT_TRUE(found.trouble.empty());
 }
 
+TEST(Discover, WhereScontrolFailsSqueueAnswersAndThenSacct) {
+  for (const std::string program : {"squeue", "sacct"}) {
+    const AskHelper ask = [&program](const Argv& argv, double) {
+      const std::string question = join(argv, " ");
+      if (question.find(program + " ") != std::string::npos &&
+          question.find("42") != std::string::npos) {
+        return says("RUNNING|2026-11-29T16:10:01|nid[000002-000004]\n");
+      }
+      HelperResult fails;
+      fails.started = true;
+      fails.exit.code = 1;
+      fails.trouble = argv[0] + ": exit code 1";
+      return fails;
+    };
+    const Discovery found = discover(job, ask, programs({}), Depth::job, "nid000001");
+    EXPECT_EQ(found.hosts, (Hosts{"nid000002", "nid000003", "nid000004"})) << program;
+    EXPECT_EQ(found.job_state, "RUNNING");
+    EXPECT_EQ(found.end_time_s, slurm::parse_time("2026-11-29T16:10:01"));
+    EXPECT_EQ(found.why.at("job_state"), program);
+    EXPECT_FALSE(found.trouble.empty()) << "that scontrol failed is still said";
+  }
+}
+
 TEST(Discover, ASchedulerThatHangsCostsAnswersNotTheLaunch) {
   Fake fake;
   const Discovery found = discover(job, fake.ask(), programs({}), Depth::everything, "nid000001");

@@ -140,6 +140,44 @@ std::optional<bool> read_no_kill(std::string_view batch_script) {
   return no_kill;
 }
 
+namespace {
+
+// "RUNNING|2026-11-29T17:03:17|nid[000002-000004]": a state (of which sacct may say more,
+// "CANCELLED by 0"), an end and a host list.
+Result<Job> read_job_fields(std::string_view output, const char* program) {
+  for (const std::string& line : split_lines(output)) {
+    const std::vector<std::string> fields = split(trim(line), '|');
+    if (fields.size() < 3 || fields[0].empty()) continue;
+    Job job;
+    job.state = fields[0].substr(0, fields[0].find(' '));
+    job.end_time_s = parse_time(fields[1]);
+    job.hosts = hosts_of(fields[2]);
+    return job;
+  }
+  return Error{std::string(program) + " printed no job", printable(trim(output), 80), ""};
+}
+
+}  // namespace
+
+std::span<const JobSource> job_sources() {
+  static const JobSource sources[] = {
+      {"scontrol show job", job_query, read_job},
+      {"squeue",
+       [](const std::string& job_id) -> Argv {
+         return {"env",     "SLURM_TIME_FORMAT=standard", "squeue", "-h", "-j", job_id, "-o",
+                 "%T|%e|%N"};
+       },
+       [](std::string_view output) { return read_job_fields(output, "squeue"); }},
+      {"sacct",
+       [](const std::string& job_id) -> Argv {
+         return {"env", "SLURM_TIME_FORMAT=standard", "sacct", "-n", "-P", "-X", "-j", job_id,
+                 "-o",  "State,End,NodeList"};
+       },
+       [](std::string_view output) { return read_job_fields(output, "sacct"); }},
+  };
+  return sources;
+}
+
 Argv my_jobs_query(const std::string& user) {
   return {"squeue", "-h", "-u", user, "-t", "RUNNING", "-o", "%A"};
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,15 @@ Result<Job> read_job(std::string_view output);  // the first job printed
 // so; nothing when the script does not (the command line may have).
 Argv batch_script_query(const std::string& job_id);
 std::optional<bool> read_no_kill(std::string_view batch_script);
+
+// Whoever answers about a job, best first: scontrol knows most, squeue and the accounting (where a
+// site keeps one) still answer when it fails. Their answers lack what they do not print.
+struct JobSource {
+  std::string_view name;
+  Argv (*query)(const std::string& job_id);
+  Result<Job> (*read)(std::string_view output);
+};
+std::span<const JobSource> job_sources();
 
 Argv my_jobs_query(const std::string& user);                     // the user's running jobs
 std::vector<std::string> read_my_jobs(std::string_view output);  // ids, ascending as printed
