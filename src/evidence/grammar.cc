@@ -58,8 +58,6 @@ std::string expand_shorthands(std::string regex) {
   return regex;
 }
 
-using Captures = std::vector<std::pair<Field, size_t>>;
-
 Result<Captures> captures_of(const Regex& regex, const std::string& where) {
   Captures captures;
   for (size_t group = 1; group < regex.names().size(); ++group) {
@@ -84,12 +82,7 @@ bool holds_one_of(std::string_view line, const std::vector<std::string>& texts) 
   });
 }
 
-struct Compiled {
-  Regex regex;
-  Captures captures;
-};
-
-Result<Compiled> compile(const std::string& pattern, const std::string& where) {
+Result<CompiledPattern> compile(const std::string& pattern, const std::string& where) {
   Result<Regex> regex = Regex::compile(expand_shorthands(pattern));
   if (!regex) {
     return Error{regex.error().what, where,
@@ -102,7 +95,7 @@ Result<Compiled> compile(const std::string& pattern, const std::string& where) {
   }
   Result<Captures> captures = captures_of(*regex, where);
   if (!captures) return captures.error();
-  return Compiled{*std::move(regex), *std::move(captures)};
+  return CompiledPattern{*std::move(regex), *std::move(captures)};
 }
 
 Status check_examples(const std::string& where, const std::vector<ExampleLine>& examples,
@@ -118,7 +111,9 @@ Status check_examples(const std::string& where, const std::vector<ExampleLine>& 
   return success();
 }
 
-Result<Entry> compile_entry(FileEntry spec) {
+enum class Trust { built_in, site };
+
+Result<Entry> make_entry(FileEntry spec, Trust trust) {
   if (spec.triggers.empty()) {
     return Error{"pattern '" + spec.id + "' has no triggers", spec.where,
                  "list literals of which every matching line holds at least one"};
@@ -132,9 +127,10 @@ Result<Entry> compile_entry(FileEntry spec) {
     return Error{"pattern '" + spec.id + "' has no example", spec.where,
                  "give a line that it must match"};
   }
-  Result<Compiled> compiled = compile(spec.regex, spec.where);
+  if (trust == Trust::built_in) return Entry{std::move(spec), nullptr};
+  Result<CompiledPattern> compiled = compile(spec.regex, spec.where);
   if (!compiled) return compiled.error();
-  return Entry{std::move(spec), std::move(compiled->regex), std::move(compiled->captures)};
+  return Entry{std::move(spec), std::make_shared<CompiledPattern>(*std::move(compiled))};
 }
 
 // Examples are whole lines, so this waits until the labels of all files are known.
@@ -151,7 +147,8 @@ Status try_examples(const Entry& entry, const std::vector<Label>& labels) {
                           Origin origin;
                           const size_t label = read_labels(labels, line, &origin);
                           const std::string_view message = std::string_view(line).substr(label);
-                          return entry.regex.find(message, 0, &groups) && !entry.vetoed(message);
+                          return entry.pattern().regex.find(message, 0, &groups) &&
+                                 !entry.vetoed(message);
                         });
 }
 
@@ -159,7 +156,7 @@ Result<Label> compile_label(FileLabel spec) {
   if (spec.regex.empty() || spec.regex.front() != '^') {
     return Error{"a label's regex begins with ^", spec.where, ""};
   }
-  Result<Compiled> compiled = compile(spec.regex, spec.where);
+  Result<CompiledPattern> compiled = compile(spec.regex, spec.where);
   if (!compiled) return compiled.error();
   std::vector<std::string_view> groups;
   const Status fine = check_examples(
@@ -191,6 +188,13 @@ Status merge_progress(const FileProgress& from, FileProgress* into) {
   append(from.examples, &into->examples);
   append(from.counterexamples, &into->counterexamples);
   return success();
+}
+
+bool is_built_in(const std::string& name, const std::string& text) {
+  for (const embedded::File& file : embedded::patterns()) {
+    if (file.name == name) return file.text == text;
+  }
+  return false;
 }
 
 bool meant_for(const FileEntry& entry, const std::string& machine) {
@@ -250,7 +254,8 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
                      "ids are unique over all files"};
       }
       if (!meant_for(spec, machine)) continue;
-      Result<Entry> entry = compile_entry(std::move(spec));
+      const Trust trust = is_built_in(name, text) ? Trust::built_in : Trust::site;
+      Result<Entry> entry = make_entry(std::move(spec), trust);
       if (!entry) return entry.error();
       tables->entries.push_back(*std::move(entry));
     }
@@ -269,6 +274,7 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
     return Error{"too many patterns", "", "at most " + std::to_string(kMaxEntries)};
   }
   for (const Entry& entry : tables->entries) {
+    if (entry.compiled == nullptr) continue;
     if (Status fine = try_examples(entry, tables->labels); !fine) return fine.error();
   }
   std::stable_sort(
@@ -280,6 +286,13 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
 }
 
 }  // namespace
+
+const CompiledPattern& Entry::pattern() const {
+  if (compiled == nullptr) {
+    compiled = std::make_shared<CompiledPattern>(compile(spec.regex, spec.where).value());
+  }
+  return *compiled;
+}
 
 bool Entry::vetoed(std::string_view message) const { return holds_one_of(message, spec.unless); }
 

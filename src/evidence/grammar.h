@@ -25,7 +25,7 @@ class Grammar {
   // The embedded patterns, each file replaced by one of the same name in override_dir, if that is
   // not empty; further files there are added. Entries that are for other machines only are left
   // out; without a machine's name all apply. An unreadable directory or a mistake in a file is an
-  // Error with file and line; examples in the files are run, so that a pattern that cannot match
+  // Error with file and line; examples in override_dir are run, so that a pattern that cannot match
   // is one.
   static Result<Grammar> load(const std::string& override_dir = "",
                               const std::string& machine = "");

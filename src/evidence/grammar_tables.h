@@ -1,6 +1,7 @@
-// The compiled grammar, as the matcher reads it. Immutable after load, so streams may share it.
+// The compiled grammar, as the matcher reads it. Streams of one thread may share it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +16,21 @@
 
 namespace ezpz::evidence {
 
+using Captures = std::vector<std::pair<Field, size_t>>;  // a field and the group that holds it
+
+struct CompiledPattern {
+  Regex regex;
+  Captures captures;
+};
+
 struct Entry {
   FileEntry spec;
-  Regex regex;
-  std::vector<std::pair<Field, size_t>> captures;  // and the group that holds it
+  // Compiled by the first line that has a trigger of it: a job's output meets few of the patterns,
+  // and compiling them all takes longer than starting a rank. Those of a site are compiled and
+  // tried when they are loaded; those built in are known to compile (a test does it).
+  mutable std::shared_ptr<const CompiledPattern> compiled;
 
+  [[nodiscard]] const CompiledPattern& pattern() const;
   // The message holds one of spec.unless.
   [[nodiscard]] bool vetoed(std::string_view message) const;
 };

@@ -95,7 +95,8 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
   const Entry& entry = tables_.entries[index];
   if (entry.vetoed(message)) return;
   size_t from = 0;
-  for (size_t n = 0; n < kMaxMatchesPerEntry && entry.regex.find(message, from, &groups_); ++n) {
+  for (size_t n = 0; n < kMaxMatchesPerEntry && entry.pattern().regex.find(message, from, &groups_);
+       ++n) {
     const auto begin = static_cast<size_t>(groups_[0].data() - message.data());
     const size_t end = begin + groups_[0].size();
     if (groups_[0].empty()) return;
@@ -103,7 +104,7 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
 
     if (entry.spec.purpose != Purpose::fact) {
       std::optional<int64_t> step;
-      for (const auto& [which, group] : entry.captures) {
+      for (const auto& [which, group] : entry.pattern().captures) {
         if (which == Field::step && !groups_[group].empty()) step = number(groups_[group]);
       }
       if (entry.spec.purpose == Purpose::checkpoint) {
@@ -128,7 +129,7 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
     fact.label = origin.host;
     fact.text = shown(message, begin, end);
     std::vector<std::string> hosts;
-    for (const auto& [which, group] : entry.captures) {
+    for (const auto& [which, group] : entry.pattern().captures) {
       const std::string_view text = groups_[group];
       if (text.empty()) continue;
       set_field(&fact, which, text);
