@@ -108,7 +108,7 @@ void warn_without_no_kill(Loop& loop, const Stage& stage) {
   if (!stage.options.auto_retry || !in_slurm || job.no_kill) return;
   start_helper(
       loop, site::slurm::batch_script_query(job.job_id), site::query_timeout_s,
-      [](HelperResult result) {
+      [](const HelperResult& result) {
         std::optional<bool> no_kill;
         if (result.usable()) no_kill = site::slurm::read_no_kill(result.out);
         if (no_kill.value_or(false)) return;

@@ -55,6 +55,7 @@ int run_rank(const Words& words) {
   }
   std::vector<char*> argv;
   std::vector<std::string> arguments = *command;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());

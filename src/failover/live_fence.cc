@@ -61,7 +61,7 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
     // The old step may stay on its dead node for ever; it is asked to go, not awaited.
     for (const Argv& argv :
          {launch::signal_argv(SIGKILL, last_step_id_), launch::cancel_argv(last_step_id_)}) {
-      start_helper(loop_, argv, site::query_timeout_s, [](HelperResult) {});
+      start_helper(loop_, argv, site::query_timeout_s, [](const HelperResult&) {});
     }
   }
   std::vector<Node> hosts = kept;

@@ -37,33 +37,33 @@ void LiveWorld::ask_scheduler(Attempt& attempt) {
   attempt.asked_s = monotonic_s();
   attempt.view.trouble.clear();
   attempt.questions_open += 2;
-  start_helper(
-      loop_, scheduler.job_query(settings_.job_id), site::query_timeout_s,
-      [this, &attempt, alive = std::weak_ptr<int>(attempt.alive), &scheduler](HelperResult result) {
-        if (alive.expired()) return;
-        --attempt.questions_open;
-        const Result<site::slurm::Job> job =
-            result.usable() ? scheduler.read_job(result.out)
-                            : Result<site::slurm::Job>(Error{result.trouble, "", ""});
-        if (!job) {
-          attempt.view.trouble.push_back("job: " + job.error().one_line());
-          return;
-        }
-        note_job(*job, attempt.view);
-      });
-  start_helper(
-      loop_, scheduler.nodes_query(attempt.hosts), site::query_timeout_s,
-      [this, &attempt, alive = std::weak_ptr<int>(attempt.alive), &scheduler](HelperResult result) {
-        if (alive.expired()) return;
-        --attempt.questions_open;
-        if (!result.usable()) {
-          attempt.view.trouble.push_back("nodes: " + result.trouble);
-          return;
-        }
-        for (const auto& [host, state] : scheduler.read_nodes(result.out)) {
-          attempt.view.node_states[node_key(host)] = state;
-        }
-      });
+  start_helper(loop_, scheduler.job_query(settings_.job_id), site::query_timeout_s,
+               [this, &attempt, alive = std::weak_ptr<int>(attempt.alive),
+                &scheduler](const HelperResult& result) {
+                 if (alive.expired()) return;
+                 --attempt.questions_open;
+                 const Result<site::slurm::Job> job =
+                     result.usable() ? scheduler.read_job(result.out)
+                                     : Result<site::slurm::Job>(Error{result.trouble, "", ""});
+                 if (!job) {
+                   attempt.view.trouble.push_back("job: " + job.error().one_line());
+                   return;
+                 }
+                 note_job(*job, attempt.view);
+               });
+  start_helper(loop_, scheduler.nodes_query(attempt.hosts), site::query_timeout_s,
+               [this, &attempt, alive = std::weak_ptr<int>(attempt.alive),
+                &scheduler](const HelperResult& result) {
+                 if (alive.expired()) return;
+                 --attempt.questions_open;
+                 if (!result.usable()) {
+                   attempt.view.trouble.push_back("nodes: " + result.trouble);
+                   return;
+                 }
+                 for (const auto& [host, state] : scheduler.read_nodes(result.out)) {
+                   attempt.view.node_states[node_key(host)] = state;
+                 }
+               });
 }
 
 void LiveWorld::await_scheduler(Attempt& attempt) {

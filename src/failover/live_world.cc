@@ -126,7 +126,7 @@ void LiveWorld::ask_about_the_end() {
   const site::Scheduler& scheduler = site::scheduler(settings_.scheduler);
   if (scheduler.job_query == nullptr || settings_.job_id.empty()) return;
   start_helper(loop_, scheduler.job_query(settings_.job_id), site::query_timeout_s,
-               [this, alive = std::weak_ptr<int>(alive_), &scheduler](HelperResult result) {
+               [this, alive = std::weak_ptr<int>(alive_), &scheduler](const HelperResult& result) {
                  if (alive.expired() || !result.usable()) return;
                  const Result<site::slurm::Job> job = scheduler.read_job(result.out);
                  if (!job) return;

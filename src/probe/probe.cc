@@ -79,7 +79,7 @@ struct Probe : std::enable_shared_from_this<Probe> {
 
   void ask_together() {
     start_helper(loop, srun_check_argv(spec.hosts, spec.self_path, spec.check, spec.overlap),
-                 spec.together_s, [self = shared_from_this()](HelperResult together) {
+                 spec.together_s, [self = shared_from_this()](const HelperResult& together) {
                    self->together_done = true;
                    if (together.started) {
                      ++self->started;
@@ -99,11 +99,12 @@ struct Probe : std::enable_shared_from_this<Probe> {
       const Argv argv = spec.reach == Reach::srun
                             ? srun_check_argv({host}, spec.self_path, spec.check, spec.overlap)
                             : local_check_argv(host, spec.self_path, spec.check);
-      start_helper(loop, argv, spec.alone_s, [self = shared_from_this(), host](HelperResult alone) {
-        --self->in_flight;
-        self->take(host, alone);
-        if (!self->given_up()) self->ask_more();
-      });
+      start_helper(loop, argv, spec.alone_s,
+                   [self = shared_from_this(), host](const HelperResult& alone) {
+                     --self->in_flight;
+                     self->take(host, alone);
+                     if (!self->given_up()) self->ask_more();
+                   });
     }
   }
 

@@ -44,7 +44,7 @@ struct Fake {
   }
 };
 
-ProgramExists programs(Hosts names) {
+ProgramExists programs(const Hosts& names) {
   return [names](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

@@ -128,7 +128,7 @@ void Supervisor::forward(int signal) {
 void Supervisor::deliver(int signal) {
   if (plan_->signals == launch::SignalRoute::scancel && !step_id_.empty()) {
     start_helper(loop_, launch::signal_argv(signal, step_id_), kQueryTimeout_s,
-                 [this, signal, alive = std::weak_ptr<int>(alive_)](HelperResult result) {
+                 [this, signal, alive = std::weak_ptr<int>(alive_)](const HelperResult& result) {
                    if (alive.expired()) return;
                    if (result.usable()) {
                      note_delivered(signal);
@@ -169,7 +169,7 @@ void Supervisor::begin_hard() {
   self_fact("self.kill", "we ended the ranks (SIGKILL)", SIGKILL);
   if (plan_->signals == launch::SignalRoute::scancel && !step_id_.empty()) {
     deliver(SIGKILL);
-    start_helper(loop_, launch::cancel_argv(step_id_), kQueryTimeout_s, [](HelperResult) {});
+    start_helper(loop_, launch::cancel_argv(step_id_), kQueryTimeout_s, [](const HelperResult&) {});
   } else {
     // Our own launchers take a second SIGTERM as "at once"; srun without a step ends on it.
     kill(pid_, SIGTERM);
