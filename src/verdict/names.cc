@@ -2,6 +2,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/words.h"
 #include "verdict/attempt.h"
 #include "verdict/policy.h"
 #include "verdict/verdict.h"
@@ -15,16 +16,6 @@ constexpr std::array<std::string_view, 6> kProvenances{"scraped",   "agent",    
 constexpr std::array<std::string_view, 4> kActions{"stop", "retry_same", "swap", "probe"};
 constexpr std::array<std::string_view, 3> kBlinds{"never", "last-resort", "always"};
 
-template <class Enum, size_t N>
-bool parse_from(const std::array<std::string_view, N>& table, std::string_view word, Enum* out) {
-  for (size_t i = 0; i < N; ++i) {
-    if (word != table[i]) continue;
-    *out = static_cast<Enum>(i);
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string_view to_string(Ending ending) { return kEndings.at(static_cast<size_t>(ending)); }
@@ -32,9 +23,9 @@ std::string_view to_string(Provenance p) { return kProvenances.at(static_cast<si
 std::string_view to_string(Action action) { return kActions.at(static_cast<size_t>(action)); }
 std::string_view to_string(Blind blind) { return kBlinds.at(static_cast<size_t>(blind)); }
 
-bool parse(std::string_view word, Ending* out) { return parse_from(kEndings, word, out); }
-bool parse(std::string_view word, Provenance* out) { return parse_from(kProvenances, word, out); }
-bool parse(std::string_view word, Action* out) { return parse_from(kActions, word, out); }
-bool parse(std::string_view word, Blind* out) { return parse_from(kBlinds, word, out); }
+bool parse(std::string_view word, Ending* out) { return parse_word(kEndings, word, out); }
+bool parse(std::string_view word, Provenance* out) { return parse_word(kProvenances, word, out); }
+bool parse(std::string_view word, Action* out) { return parse_word(kActions, word, out); }
+bool parse(std::string_view word, Blind* out) { return parse_word(kBlinds, word, out); }
 
 }  // namespace ezpz::verdict
