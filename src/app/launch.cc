@@ -153,8 +153,8 @@ int exit_code(const failover::LiveWorld& world, const Exit& exit, bool success) 
 
 // What is still on its way gets the time it needs while it moves. Without a record the terminal is
 // the only copy, and a reader may take as long as he likes (as with any program); a signal ends it.
-void flush(Loop& loop, failover::Helpers& helpers, bool has_record) {
-  bool enough = false;
+// enough: one came already, when only the output's way was still awaited.
+void flush(Loop& loop, failover::Helpers& helpers, bool has_record, bool enough) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     loop.on_signal(signal, [&enough] { enough = true; });
   }
@@ -249,8 +249,7 @@ int run_launch(const Words& words) {
 
   // The helpers are forked first, while the process is small. They cost a dry run nothing.
   Loop loop;
-  // A signal that comes before there is a world to handle it waits for it.
-  loop.hold_signals({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2});
+  loop.hold_signals({SIGUSR1, SIGUSR2});  // a batch system's early word must not end us
   failover::Helpers helpers(loop);
   if (!options->dry_run) {
     if (Status started = helpers.start(); !started) return usage_error(started.error().one_line());
@@ -275,6 +274,9 @@ int run_launch(const Words& words) {
   const auto grammar_source = [checked, machine] {
     return checked ? std::move(*checked) : evidence::Grammar::load("", machine).value();
   };
+  // Until here nothing of ours exists and a signal ends us, as it should. From here on one that
+  // comes before there is a world to handle it waits for it.
+  loop.hold_signals({SIGINT, SIGTERM, SIGHUP});
   std::optional<failover::JobDir> job_dir;
   if (stage.options.auto_retry || stage.options.log_dir) {
     Result<failover::JobDir> made = failover::make_job_dir(
@@ -286,6 +288,7 @@ int run_launch(const Words& words) {
   }
 
   int code = 0;
+  bool stopped = false;
   {
     failover::LiveWorld world(loop, helpers, grammar_source, live_settings(stage));
     if (job_dir && job_dir->lock && !job_dir->lock->unavailable().empty()) {
@@ -296,8 +299,9 @@ int run_launch(const Words& words) {
     warn_without_no_kill(loop, stage);
     if (stage.site.job.in_job()) find_program("scancel");  // remembered for the moment of need
     code = stage.options.auto_retry ? run_auto_retry(world, stage) : run_plain(world, stage);
+    stopped = world.stopped_after_the_end();
   }
-  flush(loop, helpers, !stage.job_dir.empty());
+  flush(loop, helpers, !stage.job_dir.empty(), stopped);
   return code;
 }
 

@@ -16,6 +16,12 @@
 namespace ezpz {
 namespace {
 
+// Linux keeps an ignored signal while it is blocked: blocking it would bring it back to life.
+bool is_ignored(int number) {
+  struct sigaction current {};
+  return sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+}
+
 uint32_t interest(bool read, bool write) {
   return (read ? static_cast<uint32_t>(EPOLLIN) : 0U) |
          (write ? static_cast<uint32_t>(EPOLLOUT) : 0U);
@@ -103,6 +109,7 @@ void Loop::on_child(pid_t pid, ChildCallback callback) { children_[pid] = std::m
 void Loop::forget_child(pid_t pid) { children_.erase(pid); }
 
 void Loop::on_signal(int number, Callback callback) {
+  if (is_ignored(number)) return;
   signals_[number] = std::move(callback);
   sigset_t set;
   sigemptyset(&set);
@@ -112,12 +119,16 @@ void Loop::on_signal(int number, Callback callback) {
   signalfd(signal_fd_, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-void Loop::forget_signal(int number) { signals_[number] = nullptr; }
+void Loop::forget_signal(int number) {
+  if (signals_.contains(number)) signals_[number] = nullptr;
+}
 
 void Loop::hold_signals(const std::vector<int>& signals) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : signals) sigaddset(&set, number);
+  for (const int number : signals) {
+    if (!is_ignored(number)) sigaddset(&set, number);
+  }
   sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 

@@ -39,10 +39,13 @@ class Loop {
   // Called once when the child has been reaped. Other children are left to whoever waits for them.
   void on_child(pid_t, ChildCallback);
   void forget_child(pid_t);
+  // A signal that was inherited as ignored (nohup; a shell's background job) is left so: whoever
+  // started us meant it.
   void on_signal(int signal, Callback);
   // The signal stays blocked, and what comes of it is dropped.
   void forget_signal(int signal);
-  // Keeps these signals for later: they wait until on_signal() gives them a callback.
+  // Keeps these signals for later: they wait until on_signal() gives them a callback. Ignored ones
+  // stay ignored.
   void hold_signals(const std::vector<int>& signals);
   // Children of others that end up ours (a subreaper's) are reaped when they end.
   void reap_strangers() { reap_strangers_ = true; }

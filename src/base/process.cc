@@ -253,7 +253,7 @@ struct Helper : std::enable_shared_from_this<Helper> {
 }  // namespace
 
 void start_helper(Loop& loop, const Argv& argv, double timeout_s,
-                  std::function<void(HelperResult)> done) {
+                  std::function<void(HelperResult)> done, HelperKind kind) {
   auto helper = std::make_shared<Helper>();
   helper->loop = &loop;
   helper->name = program_of(argv);
@@ -264,7 +264,7 @@ void start_helper(Loop& loop, const Argv& argv, double timeout_s,
   SpawnSpec spec;
   spec.argv = argv;
   spec.new_session = true;
-  spec.parent_death_signal = SIGKILL;  // a question is of no use to anybody else
+  if (kind == HelperKind::question) spec.parent_death_signal = SIGKILL;
   Result<pid_t> pid = Error{"cannot make a pipe", "", ""};
   if (out && err) {
     spec.stdout_fd = out->write.get();

@@ -62,7 +62,11 @@ struct HelperResult {
 // Asks argv with a time limit; SIGKILL at the end of it. The callback always comes, exactly once,
 // from the loop, and never later than timeout_s plus a moment: a helper that cannot be killed
 // (D state) is abandoned, not awaited.
-void start_helper(Loop&, const Argv&, double timeout_s, std::function<void(HelperResult)>);
+//
+// A question dies with us; an action (scancel) that was begun is brought to its end.
+enum class HelperKind { question, action };
+void start_helper(Loop&, const Argv&, double timeout_s, std::function<void(HelperResult)>,
+                  HelperKind kind = HelperKind::question);
 // The same, waiting; the loop keeps running meanwhile.
 HelperResult run_helper(Loop&, const Argv&, double timeout_s);
 

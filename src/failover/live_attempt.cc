@@ -118,6 +118,7 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
     outcome.trouble = end.error().one_line();
     return outcome;
   }
+  stopped_after_the_end_ = end->stopped_after_the_end;
   attempt.stream->finish();
   note_placement(attempt, *plan, true);
   tell_losses(*end, input.attempt, *log_opened);

@@ -31,7 +31,7 @@ verdict::ProbeOutcome LiveWorld::probe(const std::vector<Node>& hosts) {
   verdict::ProbeOutcome outcome;
   outcome.trouble = result.trouble;
   // Nobody answered at all: the launcher is the trouble, not every host at once.
-  outcome.ran = result.ran && !result.answered.empty();
+  outcome.ran = result.ran && !result.answered.empty() && !result.given_up;
   if (!outcome.ran) return outcome;
   for (const auto& [host, report] : result.answered) {
     if (!report.healthy()) outcome.failed.push_back(host);
@@ -61,7 +61,8 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
     // The old step may stay on its dead node for ever; it is asked to go, not awaited.
     for (const Argv& argv :
          {launch::signal_argv(SIGKILL, last_step_id_), launch::cancel_argv(last_step_id_)}) {
-      start_helper(loop_, argv, site::query_timeout_s, [](const HelperResult&) {});
+      start_helper(
+          loop_, argv, site::query_timeout_s, [](const HelperResult&) {}, HelperKind::action);
     }
   }
   std::vector<Node> hosts = kept;
@@ -84,7 +85,7 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
     if (answered == result.answered.end() || !answered->second.healthy())
       spec.hosts.push_back(host);
   }
-  if (!spec.hosts.empty()) {
+  if (!spec.hosts.empty() && !result.given_up) {
     spec.overlap = true;
     spec.alone_tries = true;
     spec.check.wait_s = kFenceWait_s;
@@ -94,9 +95,11 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
     result.refused = std::move(second.refused);
     result.silent = std::move(second.silent);
     result.ran = second.ran || result.ran;
+    result.given_up = second.given_up;
     result.trouble = second.trouble;
   }
   outcome.trouble = result.trouble;
+  if (result.given_up) return outcome;  // nothing was learnt, and nothing will be started
   outcome.ran = result.ran && !result.answered.empty();
   std::vector<Node> unanswered;
   if (outcome.ran) {

@@ -23,11 +23,6 @@ constexpr double kClockTolerance_s = 2;
 constexpr double kAnnouncementHolds_s =
     900;  // sbatch --signal=USR1@<seconds> is minutes, not hours
 
-bool is_ignored(int signal) {
-  struct sigaction current {};
-  return sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
-}
-
 }  // namespace
 
 Status Helpers::start() {
@@ -48,8 +43,7 @@ LiveWorld::LiveWorld(Loop& loop, Helpers& helpers, GrammarSource grammar, LiveSe
                                                   settings_.job_dir + "/journal.jsonl");
   }
   for (const int signal : kStopSignals) {
-    // nohup, and a shell that starts us in the background, mean it when they ignore a signal.
-    if (!is_ignored(signal)) loop_.on_signal(signal, [this, signal] { on_stop_signal(signal); });
+    loop_.on_signal(signal, [this, signal] { on_stop_signal(signal); });
   }
   for (const int signal : kPassedOn) {
     loop_.on_signal(signal, [this, signal] {

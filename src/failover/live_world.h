@@ -72,6 +72,8 @@ class LiveWorld : public World {
   }
 
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
+  // A stop came when the launcher had ended and only its output was on its way.
+  [[nodiscard]] bool stopped_after_the_end() const { return stopped_after_the_end_; }
   // Prints "FAILOVER STOP: <reason>" unless it has been printed: the scheduler may leave us only
   // seconds, so a walltime or a cancel is announced while the attempt still ends.
   void announce_stop(const std::string& reason);
@@ -107,8 +109,9 @@ class LiveWorld : public World {
   std::string last_attempt_id_;
   std::string last_step_id_;
   std::string stop_announced_;
-  int stop_signal_ = 0;         // the first that came
-  int stops_ = 0;               // how many came
+  int stop_signal_ = 0;  // the first that came
+  int stops_ = 0;        // how many came
+  bool stopped_after_the_end_ = false;
   double end_announced_s_ = 0;  // monotonic; 0: never
   bool at_line_start_ = true;   // the job's output so far ends with a newline
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us

@@ -46,6 +46,7 @@ class FailoverLoop {
         return stop(decision.stop_reason, decision.why);
       }
 
+      if (world_.stop_requested()) return stop("cancelled", "a stop was asked for");
       if (!replace_all(decision.swap_out, attempt, verdict.kind)) {
         return stop("exhausted", "no usable spare is left");
       }
@@ -101,7 +102,9 @@ class FailoverLoop {
     budget.retries_left = settings_.max_relaunches - static_cast<int>(history_.size());
     budget.spares_left = static_cast<int>(allocation_.spare().size());
     // After a success nobody needs to know, and the question may take seconds.
-    if (kind != Kind::success) budget.time_left_s = world_.time_left_s();
+    if (kind != Kind::success && !world_.stop_requested()) {
+      budget.time_left_s = world_.time_left_s();
+    }
     budget.restart_cost_s = restart_s_ > 0 ? restart_s_ : settings_.default_restart_s;
     budget.checkpoint_interval_s = checkpoint_s_;
     if (settings_.min_active > 0) {
@@ -254,6 +257,7 @@ class FailoverLoop {
       if (std::find(fresh_.begin(), fresh_.end(), host) == fresh_.end()) kept.push_back(host);
     }
     const FenceOutcome fence = world_.fence(kept, fresh_);
+    if (world_.stop_requested()) return true;  // a fence cut short convicts nobody
     overlap_ = fence.stale_step;
     world_.record("fence", {{"attempt", attempt},
                             {"kept", spellings_json(kept)},

@@ -34,7 +34,7 @@ struct Journal::State : std::enable_shared_from_this<State> {
   std::deque<std::string> kept;
 
   void add(std::string line) {
-    if (kept.empty()) {
+    if (kept.empty() && !trying) {
       hand_over(std::move(line));
       return;
     }

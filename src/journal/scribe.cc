@@ -81,6 +81,11 @@ size_t splice_bytes(int in, int fd, size_t size, int* trouble) {
   return moved;
 }
 
+bool is_regular(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 int append_whole_bytes(int fd, const std::string& bytes) {
   struct stat before {};
   const bool known = fstat(fd, &before) == 0;
@@ -114,17 +119,20 @@ class Worker {
  private:
   size_t move_through(const Header& header, int* trouble) {
     const auto found = files_.find(header.file);
-    return found == files_.end() ? 0 : splice_bytes(in_, found->second, header.bytes, trouble);
+    if (found == files_.end() || found->second < 0) return 0;
+    // Somebody else may write to the same stdout: splice() takes a file's position without the lock
+    // that write() holds, and would write over him.
+    if (header.file <= 2 && is_regular(found->second)) return 0;
+    if (header.file > 2) lseek(found->second, 0, SEEK_END);  // somebody may have cut it
+    return splice_bytes(in_, found->second, header.bytes, trouble);
   }
 
   int perform(const Header& header) {
     switch (header.op) {
       case kOpen: {
-        // At the end by hand: the kernel does not splice to a file opened with O_APPEND, and nobody
-        // else writes to these.
+        // Not O_APPEND: the kernel does not splice to such a file.
         const int fd = open(payload_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
         if (fd < 0) return errno;
-        lseek(fd, 0, SEEK_END);
         files_[header.file] = fd;
         return 0;
       }
@@ -132,6 +140,7 @@ class Worker {
       case kAppendWhole: {
         const auto found = files_.find(header.file);
         if (found == files_.end()) return EBADF;
+        if (header.file > 2) lseek(found->second, 0, SEEK_END);  // somebody may have cut it
         return header.op == kAppend ? append_bytes(found->second, payload_.data(), payload_.size())
                                     : append_whole_bytes(found->second, payload_);
       }

@@ -74,12 +74,14 @@ struct Probe : std::enable_shared_from_this<Probe> {
   size_t in_flight = 0;
   size_t started = 0;
   bool together_done = false;
+  bool over = false;  // run_probe() has returned: an answer that comes now changes nothing
 
   [[nodiscard]] bool given_up() const { return spec.give_up && spec.give_up(); }
 
   void ask_together() {
     start_helper(loop, srun_check_argv(spec.hosts, spec.self_path, spec.check, spec.overlap),
                  spec.together_s, [self = shared_from_this()](const HelperResult& together) {
+                   if (self->over) return;
                    self->together_done = true;
                    if (together.started) {
                      ++self->started;
@@ -101,6 +103,7 @@ struct Probe : std::enable_shared_from_this<Probe> {
                             : local_check_argv(host, spec.self_path, spec.check);
       start_helper(loop, argv, spec.alone_s,
                    [self = shared_from_this(), host](const HelperResult& alone) {
+                     if (self->over) return;
                      --self->in_flight;
                      self->take(host, alone);
                      if (!self->given_up()) self->ask_more();
@@ -131,7 +134,10 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
   }
   if (spec.reach == Reach::srun && (spec.hosts.size() > 1 || !spec.alone_tries)) {
     probe->ask_together();
-    if (probe->together_done && probe->started == 0) return probe->result;
+    if (probe->together_done && probe->started == 0) {
+      probe->over = true;
+      return probe->result;
+    }
   }
   if (spec.alone_tries && !probe->given_up()) {
     for (const Node& host : spec.hosts) {
@@ -142,8 +148,10 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
       return (probe->in_flight == 0 && probe->waiting.empty()) || probe->given_up();
     });
   }
+  probe->over = true;
   probe->result.ran = probe->started > 0;
-  if (probe->given_up()) probe->result.trouble = "given up: a stop was asked for";
+  probe->result.given_up = probe->given_up();
+  if (probe->result.given_up) probe->result.trouble = "given up: a stop was asked for";
   return probe->result;
 }
 

@@ -34,6 +34,7 @@ struct ProbeResult {
   std::map<std::string, std::string> refused;   // host key -> what the launcher said about it alone
   std::vector<std::string> silent;              // host keys that did not answer in time, twice
   bool ran = false;                             // false: the launcher could not be used at all
+  bool given_up = false;                        // who did not answer was perhaps never asked
   std::string trouble;
 };
 

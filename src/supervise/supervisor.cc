@@ -102,7 +102,9 @@ void Supervisor::step_known(const std::string& step_id) {
 void Supervisor::stop(StopCause cause, int signal) {
   if (plan_ == nullptr) return;
   if (stage_ == Stage::over) {
-    if (cause == StopCause::user) tee_->give_up();  // only the output's way is still awaited
+    if (cause != StopCause::user) return;
+    outcome_.stopped_after_the_end = true;
+    tee_->give_up();  // only the output's way is still awaited
     return;
   }
   if (stage_ == Stage::running) {
@@ -127,18 +129,20 @@ void Supervisor::forward(int signal) {
 // trap SIGTERM, and one SIGINT to it only prints its status (facts of Slurm 22.05).
 void Supervisor::deliver(int signal) {
   if (plan_->signals == launch::SignalRoute::scancel && !step_id_.empty()) {
-    start_helper(loop_, launch::signal_argv(signal, step_id_), kQueryTimeout_s,
-                 [this, signal, alive = std::weak_ptr<int>(alive_)](const HelperResult& result) {
-                   if (alive.expired()) return;
-                   if (result.usable()) {
-                     note_delivered(signal);
-                     return;
-                   }
-                   log::warning("cannot signal the step: " + result.trouble);
-                   // The step cannot be reached: the launcher can.
-                   const bool stopping = stage_ == Stage::graceful || stage_ == Stage::hard;
-                   if (plan_ != nullptr && signal == SIGTERM && stopping) kill(pid_, SIGTERM);
-                 });
+    start_helper(
+        loop_, launch::signal_argv(signal, step_id_), kQueryTimeout_s,
+        [this, signal, alive = std::weak_ptr<int>(alive_)](const HelperResult& result) {
+          if (alive.expired()) return;
+          if (result.usable()) {
+            note_delivered(signal);
+            return;
+          }
+          log::warning("cannot signal the step: " + result.trouble);
+          // The step cannot be reached: the launcher can.
+          const bool stopping = stage_ == Stage::graceful || stage_ == Stage::hard;
+          if (plan_ != nullptr && signal == SIGTERM && stopping) kill(pid_, SIGTERM);
+        },
+        HelperKind::action);
   } else if (plan_->signals == launch::SignalRoute::process || signal == SIGTERM) {
     kill(pid_, signal);  // a step that is not created yet has no ranks to spare
     note_delivered(signal);
@@ -169,7 +173,9 @@ void Supervisor::begin_hard() {
   self_fact("self.kill", "we ended the ranks (SIGKILL)", SIGKILL);
   if (plan_->signals == launch::SignalRoute::scancel && !step_id_.empty()) {
     deliver(SIGKILL);
-    start_helper(loop_, launch::cancel_argv(step_id_), kQueryTimeout_s, [](const HelperResult&) {});
+    start_helper(
+        loop_, launch::cancel_argv(step_id_), kQueryTimeout_s, [](const HelperResult&) {},
+        HelperKind::action);
   } else {
     // Our own launchers take a second SIGTERM as "at once"; srun without a step ends on it.
     kill(pid_, SIGTERM);

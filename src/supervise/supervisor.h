@@ -31,10 +31,11 @@ struct Outcome {
   Exit exit;
   bool abandoned = false;  // the launcher could not even be killed (D state): exit is unknown
   StopCause stopped_by = StopCause::none;
-  int stop_signal = 0;     // the signal to ezpz behind a user stop
-  bool went_hard = false;  // the grace was over, or was cut short
-  bool lingered = false;   // the launcher did not end by itself after tearing the ranks down
-  double started_s = 0;    // wall clock
+  int stop_signal = 0;                 // the signal to ezpz behind a user stop
+  bool went_hard = false;              // the grace was over, or was cut short
+  bool stopped_after_the_end = false;  // a user's stop found the launcher ended already
+  bool lingered = false;  // the launcher did not end by itself after tearing the ranks down
+  double started_s = 0;   // wall clock
   double ended_s = 0;
   uint64_t output_bytes = 0;
   uint64_t log_bytes_lost = 0;

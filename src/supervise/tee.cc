@@ -39,6 +39,7 @@ void Tee::start(Fd source) {
 }
 
 void Tee::mute_terminal() {
+  if (terminal_.outlet.scribe != nullptr) terminal_.outlet.scribe->on_progress({});
   terminal_.outlet.scribe = nullptr;
   if (paused_) consider();
 }

@@ -51,6 +51,60 @@ def nohup_is_honoured(context):
 
 
 @scenario
+def an_ignored_hangup_does_not_cut_the_output_short(context):
+    """Under nohup, a hang-up long past and a slow reader: every byte still arrives."""
+    script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; sleep 1"
+    job = start(context, "-q", "-n", 1, "--", "sh", "-c", script, stderr=subprocess.DEVNULL,
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    time.sleep(0.3)
+    os.kill(job.pid, signal.SIGHUP)
+    time.sleep(1.5)
+    seen = 0
+    while chunk := job.stdout.read1(65536):
+        seen += chunk.count(b"x")
+        time.sleep(0.005)
+    check_equal(job.wait(30), 0, "return code")
+    check(seen >= 3000000, f"{seen} bytes of 3000000 arrived")
+
+
+@scenario
+def two_launches_may_share_an_output_file(context):
+    """Two launches of one script write to the same file: no line of either is lost."""
+    script = "i=0; while [ $i -lt 3000 ]; do echo $NAME-line-$i; i=$((i+1)); done"
+    both = context.dir / "both"
+    with both.open("wb") as sink:
+        jobs = [start(context, "-q", "-x", f"NAME={name}", "-n", 1, "--", "sh", "-c", script, stdout=sink,
+                      stderr=subprocess.DEVNULL) for name in ("a", "b")]
+        for job in jobs:
+            check_equal(job.wait(60), 0, "return code")
+    lines = both.read_bytes().splitlines()
+    for name in (b"a", b"b"):
+        count = sum(line.startswith(name + b"-line-") for line in lines)
+        check_equal(count, 3000, f"whole lines of launch {name.decode()}")
+
+
+@scenario
+def a_stop_during_the_fence_blames_nobody(context):
+    """SIGTERM while the kept hosts are looked at: cancelled, and no host is written down for not having
+    been asked."""
+    hosts = context.dir / "hosts.txt"
+    hosts.write_text("".join(f"n{i:03}\n" for i in range(122)))
+    flags = ["--auto-retry", "--hostfile", hosts, "--nhosts", 120, "--ppn", 1, "--log-dir", context.dir / "logs"]
+    job = start(context, *flags, "--", "sh", "-c", 'echo step=1; echo step=2; sleep 1; test "$RANK" != 3',
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def journal():
+        return "".join(path.read_text() for path in (context.dir / "logs").glob("failover-*/journal.jsonl"))
+
+    wait_until("the decision", lambda: '"name":"decision"' in journal(), 60, poll_s=0.002)
+    os.kill(job.pid, signal.SIGTERM)
+    check_equal(job.wait(60), 143, "return code")
+    check('"reason":"cancelled"' in journal(), "the journal does not say cancelled")
+    bad = next((context.dir / "logs").glob("failover-*/bad_nodes.txt")).read_text()
+    check_equal(bad, "", "bad_nodes.txt")
+
+
+@scenario
 def an_ignored_sigchld_is_no_reason_to_hang(context):
     """A parent that ignores SIGCHLD hands that on; ezpz still hears of its children's ends."""
     job = start(context, "-n", 1, "--", "sh", "-c", "sleep 0.3; exit 5",
