@@ -29,7 +29,9 @@ std::vector<Row> rows_of(const SiteView& view) {
     const auto found = job.why.find(field);
     return found != job.why.end() ? found->second : std::string();
   };
-  const auto known = [](bool is_known, Json value) { return is_known ? value : Json(nullptr); };
+  const auto known = [](bool is_known, const Json& value) {
+    return is_known ? value : Json(nullptr);
+  };
   std::vector<Row> rows{
       {"machine", machine.name, view.machine.why},
       {"hostname", view.hostname, "gethostname"},

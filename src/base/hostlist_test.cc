@@ -123,7 +123,10 @@ TEST(Hostlist, ExpandingACompressedListGivesTheSameHostsInTheSameOrder) {
         std::string digits = std::to_string(value);
         if (static_cast<int>(digits.size()) < width) digits.insert(0, width - digits.size(), '0');
         if (pick(20) == 0) digits = std::string(static_cast<size_t>(17 + pick(4)), '9');
-        hosts.push_back(prefix + digits + suffix);
+        std::string host = prefix;
+        host += digits;
+        host += suffix;
+        hosts.push_back(host);
         value += pick(4) == 0 ? pick(5) : 1;
       }
     }

@@ -76,7 +76,7 @@ class FailoverLoop {
   }
 
   Verdict judge(const verdict::AttemptRecord& record) {
-    const Verdict verdict = verdict::attribute(
+    Verdict verdict = verdict::attribute(
         record, [this](std::string_view spelled) { return world_.node_key(spelled); },
         [this](std::string_view pattern) { return world_.remedy_of(pattern); });
     result_.last_kind = verdict.kind;

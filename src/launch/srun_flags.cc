@@ -7,22 +7,22 @@ namespace ezpz::launch {
 namespace {
 
 struct ShortFlag {
-  char letter;
   const char* name;
+  char letter;
   bool bundles;  // takes no value, so "-uv" is two flags
 };
 constexpr ShortFlag short_flags[] = {
-    {'u', "unbuffered", true},     {'v', "verbose", true},
-    {'Q', "quiet", true},          {'l', "label", true},
-    {'O', "overcommit", true},     {'s', "oversubscribe", true},
-    {'H', "hold", true},           {'E', "preserve-env", true},
-    {'X', "disable-status", true}, {'Z', "no-allocate", true},
-    {'N', "nodes", false},         {'n', "ntasks", false},
-    {'m', "distribution", false},  {'c', "cpus-per-task", false},
-    {'G', "gpus", false},          {'K', "kill-on-bad-exit", false},
-    {'i', "input", false},         {'w', "nodelist", false},
-    {'F', "nodefile", false},      {'x', "exclude", false},
-    {'r', "relative", false},
+    {"unbuffered", 'u', true},     {"verbose", 'v', true},
+    {"quiet", 'Q', true},          {"label", 'l', true},
+    {"overcommit", 'O', true},     {"oversubscribe", 's', true},
+    {"hold", 'H', true},           {"preserve-env", 'E', true},
+    {"disable-status", 'X', true}, {"no-allocate", 'Z', true},
+    {"nodes", 'N', false},         {"ntasks", 'n', false},
+    {"distribution", 'm', false},  {"cpus-per-task", 'c', false},
+    {"gpus", 'G', false},          {"kill-on-bad-exit", 'K', false},
+    {"input", 'i', false},         {"nodelist", 'w', false},
+    {"nodefile", 'F', false},      {"exclude", 'x', false},
+    {"relative", 'r', false},
 };
 
 void add_short(const std::string& word, std::set<std::string>* found) {

@@ -27,7 +27,7 @@ constexpr const char* job_line =
     "WorkDir=/home/me StdErr=/home/me/out.txt Power= TresPerNode=gres:gpu:4 \n";
 
 TEST(SlurmJob, IsReadFromOneLineOrMany) {
-  for (std::string text :
+  for (const std::string& text :
        {std::string(job_line), [] {
           std::string lines = job_line;
           for (const char* key : {" UserId=", " JobState=", " NodeList=", " EndTime="}) {

@@ -83,6 +83,7 @@ guardian process does, within two seconds; it also does when lifetime_s is over.
 
 import argparse
 import atexit
+import contextlib
 import itertools
 import os
 import re
@@ -588,14 +589,20 @@ class Lab:
         self._network.plug(node.index)
         kept = [] if is_used else self.find_processes(name, name="slurmd")
         self._kill_on(name, lambda pid: pid not in kept)
-        done = self.run_on(name, ["find", "/tmp", "/dev/shm", "-mindepth", "1", "-delete"])
+        try:
+            node.empty_tmp()
+        except OSError as error:
+            raise LabError(f"{name}: its /tmp cannot be emptied: {error}") from None
+        done = self.run_on(name, ["find", "/dev/shm", "-xdev", "-mindepth", "1", "-delete"])
         if done.returncode != 0:
-            raise LabError(f"{name}: its /tmp cannot be emptied: {done.stderr.strip()}")
+            raise LabError(f"{name}: its /dev/shm cannot be emptied: {done.stderr.strip()}")
 
     def _resume_until_quiet(self):
         for name, state in self.node_states().items():
             if re.search("DOWN|DRAIN|FAIL", state):
-                self.set_node_state(name, "RESUME")
+                # The state may have changed since it was asked for; the next round sees.
+                with contextlib.suppress(LabError):
+                    self.set_node_state(name, "RESUME")
         return self._is_quiet()
 
 

@@ -9,8 +9,12 @@ A node has its own hostname, /proc, /etc/hosts, /tmp and /dev/shm. All other fil
 all nodes and the host, as on a machine with a parallel filesystem.
 """
 
+import os
+import re
 import shlex
+import shutil
 import subprocess
+from pathlib import Path
 
 from lab_errors import LabError
 from lab_processes import ProcessId, identify
@@ -100,6 +104,23 @@ class Node:
         """Takes over a node that another process of this program has started."""
         self.init = ProcessId(pid, start)
 
+    def empty_tmp(self):
+        """Empties the node's /tmp, from the host's side and around what is mounted below it.
+
+        Never from inside: there the folders of the host that the node shares (the repository, the
+        current folder) lie below /tmp, and `find /tmp -delete` once deleted a whole checkout.
+        """
+        shared = {self.folder / mount.relative_to("/") for mount in self._mounts_below_tmp()}
+        _empty(self.folder / "tmp", shared)
+
+    def _mounts_below_tmp(self):
+        mounts = []
+        for line in Path(f"/proc/{self.init.pid}/mountinfo").read_text().splitlines():
+            point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4])
+            if Path("/tmp") in Path(point).parents:
+                mounts.append(Path(point))
+        return mounts
+
     def enter_argv(self, argv, cwd):
         """The argv that, run on the host, runs argv on this node in the folder cwd."""
         if self.init is None:
@@ -107,6 +128,20 @@ class Node:
         enter = ["nsenter", "--target", str(self.init.pid)]
         enter += ["--net", "--mount", "--uts", "--ipc", "--pid", "--"]
         return [*enter, "env", f"--chdir={cwd}", *argv]
+
+
+def _empty(folder, spared):
+    """Deletes what is in the folder, but neither the spared folders nor what leads to them."""
+    for entry in os.scandir(folder):
+        path = Path(entry.path)
+        if path in spared:
+            continue
+        if any(path in each.parents for each in spared):
+            _empty(path, spared)
+        elif entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _start_script(shared_below_tmp):

@@ -213,6 +213,24 @@ class LabTest(unittest.TestCase):
         job = self.lab.submit("srun hostname", nodes=6)
         self.assertEqual(self.lab.wait_job(job, 20).state, "COMPLETED")
 
+    def test_reset_spares_the_hosts_folders_below_tmp(self):
+        """A reset once emptied the checkout it was run from, through the node's view of it."""
+        with tempfile.TemporaryDirectory(dir="/tmp", prefix="lab-test-") as shared:
+            precious = Path(shared) / "folder" / "file"
+            precious.parent.mkdir()
+            precious.write_text("precious")
+            with Lab(share=[shared]) as lab:
+                write = f"echo mine > /tmp/own; mkdir -p /tmp/a/b; echo more >> {precious}; ls /tmp"
+                self.assertIn("own", lab.run_on("nid000002", ["sh", "-c", write]).stdout)
+                self.assertEqual(precious.read_text(), "preciousmore\n")
+                lab.reset()
+                self.assertEqual(precious.read_text(), "preciousmore\n")
+                left = lab.run_on("nid000002", ["ls", "/tmp"]).stdout.split()
+                self.assertNotIn("own", left)
+                self.assertNotIn("a", left)
+                self.assertEqual(lab.run_on("nid000002", ["cat", str(precious)]).stdout, "preciousmore\n")
+            self.assertEqual(precious.read_text(), "preciousmore\n")
+
     def test_unknown_node_is_refused(self):
         with self.assertRaisesRegex(LabError, "no node 'nid9'"):
             self.lab.cable_pull("nid9")
