@@ -192,7 +192,13 @@ namespace {
 std::string program_of(const Argv& argv) {
   size_t i = 0;
   if (!argv.empty() && argv[0] == "env") {
-    for (i = 1; i < argv.size() && argv[i].find('=') != std::string::npos;) ++i;
+    for (i = 1; i < argv.size(); ++i) {
+      if (argv[i] == "-u") {
+        ++i;
+      } else if (argv[i].find('=') == std::string::npos) {
+        break;
+      }
+    }
   }
   return i < argv.size() ? argv[i] : "";
 }

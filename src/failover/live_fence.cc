@@ -32,6 +32,7 @@ verdict::ProbeOutcome LiveWorld::probe(const std::vector<Node>& hosts) {
   outcome.trouble = result.trouble;
   // Nobody answered at all: the launcher is the trouble, not every host at once.
   outcome.ran = result.ran && !result.answered.empty() && !result.given_up;
+  if (!outcome.ran && !result.refused.empty()) outcome.trouble = result.refused.begin()->second;
   if (!outcome.ran) return outcome;
   for (const auto& [host, report] : result.answered) {
     if (!report.healthy()) outcome.failed.push_back(host);
@@ -101,6 +102,8 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
   outcome.trouble = result.trouble;
   if (result.given_up) return outcome;  // nothing was learnt, and nothing will be started
   outcome.ran = result.ran && !result.answered.empty();
+  // Nobody answered: the launcher is the trouble, and what it said is the reason.
+  if (!outcome.ran && !result.refused.empty()) outcome.trouble = result.refused.begin()->second;
   std::vector<Node> unanswered;
   if (outcome.ran) {
     for (const Node& host : hosts) {

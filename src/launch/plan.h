@@ -74,6 +74,10 @@ Result<Plan> plan_srun(const Request&);
 // [--kill-on-bad-exit] -- CMD`: hosts in rank order, ranks laid out by ranks_on_hosts() (counts.h).
 Result<Plan> plan_local(const Request&);
 
+// Variables of a job that change what an srun inside it means: what the job asked for is not what a
+// step asks for. plan_srun() unsets them; so must whoever runs srun for another purpose.
+std::vector<std::string> srun_job_variables();
+
 // Sends a signal to the ranks of a step; only for plans with SignalRoute::scancel.
 Argv signal_argv(int signal, const std::string& step_id);
 Argv cancel_argv(const std::string& step_id);

@@ -1,6 +1,7 @@
 // The srun command line. Every flag is stated, because srun takes what is not stated from the batch
 // job's environment, and the job asked for its whole allocation, not for this attempt.
 #include <algorithm>
+#include <iterator>
 
 #include "base/hostlist.h"
 #include "base/text.h"
@@ -108,6 +109,13 @@ std::optional<Error> refuse(const Request& request, const std::set<std::string>&
 }
 
 }  // namespace
+
+std::vector<std::string> srun_job_variables() {
+  std::vector<std::string> names(std::begin(neutralised), std::end(neutralised));
+  names.insert(names.end(), std::begin(neutralised_with_cpus), std::end(neutralised_with_cpus));
+  names.emplace_back("SLURM_GPUS_PER_NODE");
+  return names;
+}
 
 Result<Plan> plan_srun(const Request& request) {
   if (const auto error = check_request(request)) return *error;

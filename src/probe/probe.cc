@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "launch/plan.h"
 
 namespace ezpz::probe {
 namespace {
@@ -36,19 +37,26 @@ void collect(const std::string& output, const NodeNaming& naming, ProbeResult& r
 Argv srun_check_argv(const std::vector<Node>& hosts, const std::string& self_path,
                      const CheckRequest& check, bool overlap) {
   const std::string count = std::to_string(hosts.size());
-  // Nothing of the job's resources is asked for: a check must not wait for GPUs or memory.
-  Argv argv{"srun",
-            "-N" + count,
-            "-n" + count,
-            "--ntasks-per-node=1",
-            "--distribution=block",
-            "--gres=none",
-            "--mem=0",
-            "--input=none",
-            "--kill-on-bad-exit=0",
-            "--export=ALL",
-            "--nodelist=" + join(spellings(hosts), ",")};
-  if (overlap) argv.insert(argv.begin() + 1, "--overlap");
+  // Nothing of the job's resources is asked for: a check must not wait for GPUs or memory. The
+  // job's own wishes are in the environment and contradict that ("Invalid Trackable RESource", seen
+  // in a job with --gpus-per-node), or imply -c.
+  Argv argv{"env"};
+  for (const std::string& name : launch::srun_job_variables()) {
+    argv.insert(argv.end(), {"-u", name});
+  }
+  const Argv srun{"srun",
+                  "-N" + count,
+                  "-n" + count,
+                  "--ntasks-per-node=1",
+                  "--distribution=block",
+                  "--gres=none",
+                  "--mem=0",
+                  "--input=none",
+                  "--kill-on-bad-exit=0",
+                  "--export=ALL",
+                  "--nodelist=" + join(spellings(hosts), ",")};
+  argv.insert(argv.end(), srun.begin(), srun.end());
+  if (overlap) argv.emplace_back("--overlap");
   for (const std::string& word : check_command(self_path, check)) argv.push_back(word);
   return argv;
 }

@@ -55,14 +55,20 @@ TEST(NodeCheck, SurvivorsOfTheAttemptOnThisNodeAreFoundAndEnded) {
 
 TEST(Probe, TheSrunCheckTakesNothingAndIsNeverExact) {
   const std::vector<Node> hosts = make_nodes({"nid1", "nid2"}, {});
-  const std::string flags =
-      "-N2 -n2 --ntasks-per-node=1 --distribution=block --gres=none --mem=0 --input=none "
-      "--kill-on-bad-exit=0 --export=ALL --nodelist=nid1,nid2 /opt/ezpz node-check "
-      "--attempt-id=57.1 --wait=3.0 --clear";
   const CheckRequest check{"", "57.1", true, 3};
-  EXPECT_EQ(shell_join(srun_check_argv(hosts, "/opt/ezpz", check, false)), "srun " + flags);
-  EXPECT_EQ(shell_join(srun_check_argv(hosts, "/opt/ezpz", check, true)),
-            "srun --overlap " + flags);
+  for (const bool overlap : {false, true}) {
+    const std::string words = shell_join(srun_check_argv(hosts, "/opt/ezpz", check, overlap));
+    const std::string flags =
+        " srun -N2 -n2 --ntasks-per-node=1 --distribution=block --gres=none --mem=0 --input=none "
+        "--kill-on-bad-exit=0 --export=ALL --nodelist=nid1,nid2" +
+        std::string(overlap ? " --overlap" : "") +
+        " /opt/ezpz node-check --attempt-id=57.1 --wait=3.0 --clear";
+    EXPECT_TRUE(words.ends_with(flags)) << words;
+    EXPECT_TRUE(words.starts_with("env -u ")) << words;
+    for (const char* name : {"SLURM_GPUS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_NTASKS"}) {
+      EXPECT_NE(words.find(std::string("-u ") + name + " "), std::string::npos) << name;
+    }
+  }
 }
 
 TEST(Probe, AHostThatCannotBeAskedIsSilentOrRefusedNeverHealthy) {

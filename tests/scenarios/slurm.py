@@ -44,9 +44,18 @@ def start(context, *toy_flags, **how):
     return job, job.hosts()
 
 
+def check_fenced(job):
+    """The kept hosts were really looked at before the relaunch. (In a job with GPUs the check once asked
+    for what the job forbids, and every fence was skipped.)"""
+    fences = job.contexts("fence")
+    check(fences, "the journal has no fence")
+    check(all(fence["ran"] for fence in fences), f"a fence did not run: {fences}")
+
+
 def check_swapped(context, job, victim, spare, keeps, provenance=("scraped", "scheduler")):
     """One node was lost, named and replaced; the ranks really moved; the training is unharmed."""
     check_success(job, attempts=2)
+    check_fenced(job)
     check_equal(job.verdicts(), ["node_failure", "success"], "verdicts")
     check_equal([host for host, _ in job.bad_hosts()], [victim], "bad_nodes.txt")
     check(job.bad_hosts()[0][1] in provenance, f"provenance {job.bad_hosts()[0][1]}, expected one of {provenance}")
