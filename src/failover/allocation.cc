@@ -116,17 +116,6 @@ bool Allocation::mark_innocent(std::string_view key) {
   return retirement != nullptr;
 }
 
-bool Allocation::mark_last_doubtful() {
-  const auto found =
-      std::find_if(retirements_.rbegin(), retirements_.rend(), [](const Retirement& retirement) {
-        return !retirement.replaced_by.key.empty() &&
-               retirement.provenance != verdict::Provenance::blind;
-      });
-  if (found == retirements_.rend()) return false;
-  found->doubtful = true;
-  return true;
-}
-
 std::string Allocation::active_hostfile_text() const {
   std::string text;
   for (const Node& host : active_) text += host.spelled + '\n';

@@ -61,8 +61,6 @@ class Allocation {
   // Marks the latest retirement of the host. False when it was never taken out.
   bool mark_doubtful(std::string_view key);
   bool mark_innocent(std::string_view key);
-  // Marks the latest active host that was retired on evidence.
-  bool mark_last_doubtful();
 
   // One active host a line.
   [[nodiscard]] std::string active_hostfile_text() const;

@@ -134,10 +134,10 @@ TEST(Allocation, ALossThatEndsTheJobIsWrittenDownAndNothingMoves) {
 
 TEST(Allocation, ADoubtfulRetirementSaysSo) {
   Allocation allocation = split(5, 2);
-  EXPECT_FALSE(allocation.mark_last_doubtful());
+  EXPECT_FALSE(allocation.mark_doubtful("nid1")) << "it was never taken out";
   ASSERT_TRUE(allocation.swap("nid1", Provenance::scraped, 1, Kind::node_failure).ok());
   ASSERT_TRUE(allocation.swap("nid2", Provenance::blind, 2, Kind::hang).ok());
-  EXPECT_TRUE(allocation.mark_last_doubtful());
+  EXPECT_TRUE(allocation.mark_doubtful("nid1"));
   EXPECT_TRUE(allocation.mark_innocent("nid2"));
   EXPECT_FALSE(allocation.mark_doubtful("nid9"));
   EXPECT_EQ(allocation.bad_nodes_text(),

@@ -107,14 +107,4 @@ std::string next_run(const std::string& log_dir, const std::string& job_id) {
   return run_path(log_dir, job_id, run);
 }
 
-std::string newest_run(const std::string& log_dir, const std::string& job_id) {
-  std::string newest;
-  for (int run = 1; run <= kMaxRuns; ++run) {
-    const std::string path = run_path(log_dir, job_id, run);
-    if (!file_exists(path)) break;
-    newest = path;
-  }
-  return newest;
-}
-
 }  // namespace ezpz::failover

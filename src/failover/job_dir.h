@@ -43,7 +43,4 @@ Result<JobDir> make_job_dir(journal::Scribe&, const std::string& log_dir, const 
 // The directory make_job_dir() would make now; makes nothing.
 std::string next_run(const std::string& log_dir, const std::string& job_id);
 
-// The newest run's directory of a job, for reading; empty when there is none.
-std::string newest_run(const std::string& log_dir, const std::string& job_id);
-
 }  // namespace ezpz::failover

@@ -41,7 +41,7 @@ Result<launch::Plan> LiveWorld::make_plan(const AttemptInput& input,
   request.attempt = input.attempt;
   request.overlap = input.overlap;
   request.job_id = settings_.job_id;
-  request.attempt_id = fmt::format("{}.{}.{}", settings_.job_id, settings_.run_salt, input.attempt);
+  request.attempt_id = run_id() + std::to_string(input.attempt);
   request.master_port =
       launch::choose_port(settings_.job_id, input.attempt, settings_.run_salt, port_is_free_here);
   // Fewer hosts than planned (shrunk): as many ranks a node as before.
@@ -61,7 +61,6 @@ Result<launch::Plan> LiveWorld::make_plan(const AttemptInput& input,
       *hostfile_trouble = strerrordesc_np(*trouble);
     }
   }
-  last_attempt_id_ = request.attempt_id;
   return settings_.launcher->plan(request);
 }
 
@@ -80,7 +79,7 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
                            {"excluded", spellings_json(input.excluded)},
                            {"planned", placement_json(plan->host_of_rank)},
                            {"master", fmt::format("{}:{}", plan->master_addr, plan->master_port)},
-                           {"attempt_id", last_attempt_id_},
+                           {"attempt_id", run_id() + std::to_string(input.attempt)},
                            {"hostfile_trouble", hostfile_trouble}});
   last_step_id_.clear();
 

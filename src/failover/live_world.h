@@ -106,7 +106,6 @@ class LiveWorld : public World {
   std::optional<evidence::Grammar> grammar_;
   std::unique_ptr<journal::Journal> journal_;
   Attempt* current_ = nullptr;
-  std::string last_attempt_id_;
   std::string last_step_id_;
   std::string stop_announced_;
   int stop_signal_ = 0;  // the first that came

@@ -117,7 +117,7 @@ TEST_F(JobDirTest, AnEarlierRunIsKeptAndTheNewOneLiesBesideIt) {
   const Result<JobDir> second = make_job_dir(scribe, folder + "/logs", "57");
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(second->run, 2);
-  EXPECT_EQ(newest_run(folder + "/logs", "57"), second->path);
+  EXPECT_EQ(second->path, folder + "/logs/failover-57.run-2");
 }
 
 TEST_F(JobDirTest, AHostileJobIdStaysInsideTheLogDirectory) {
