@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -200,9 +201,18 @@ def parser(title):
     return p
 
 
+def hear_signals():
+    """Undoes what nohup, or a shell's '&', does to all that is started below it: ezpz and the ranks
+    keep ignoring what they were started to ignore, and then no scenario about Ctrl-C can pass."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for ignored in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(ignored, signal.SIG_DFL)
+
+
 def main(title, argv=None, base=None, around=None):
     """around(options): a context manager that stands while the scenarios run, such as a lab."""
     options = parser(title).parse_args(argv)
+    hear_signals()
     chosen = [f for f in SCENARIOS if not options.k or any(k in f.__name__ for k in options.k)]
     if options.list:
         for function in chosen:
