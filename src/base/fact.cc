@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 16> kKinds{
     "oom",          "app_error",          "env_fault",    "launcher_fault",
     "port_in_use",  "collective_timeout", "hang",         "unknown"};
 constexpr std::array<std::string_view, 3> kRoles{"cause", "cascade", "context"};
-constexpr std::array<std::string_view, 7> kEvents{"message", "death",     "node_lost", "teardown",
-                                                  "limit",   "placement", "launcher"};
+constexpr std::array<std::string_view, 8> kEvents{
+    "message", "death", "node_lost", "teardown", "limit", "placement", "launcher", "unreachable"};
 constexpr std::array<std::string_view, 5> kSources{"output", "scheduler", "agent", "probe", "self"};
 
 }  // namespace

@@ -37,13 +37,14 @@ bool parse(std::string_view word, Role* out);
 
 // What happened, in the terms attribution reasons with.
 enum class Event {
-  message,    // an error text of kind `kind`; the default
-  death,      // processes ended: `signal` or `code` says how
-  node_lost,  // the launcher or scheduler says the node itself is gone
-  teardown,   // a mark: from here on processes die because somebody is ending them
-  limit,      // the scheduler ended the job or step for a stated reason (kind says which)
-  placement,  // `ranks` run on `host`
-  launcher,   // the launcher could not start what it was asked to start
+  message,      // an error text of kind `kind`; the default
+  death,        // processes ended: `signal` or `code` says how
+  node_lost,    // the launcher or scheduler says the node itself is gone
+  teardown,     // a mark: from here on processes die because somebody is ending them
+  limit,        // the scheduler ended the job or step for a stated reason (kind says which)
+  placement,    // `ranks` run on `host`
+  launcher,     // the launcher could not start what it was asked to start
+  unreachable,  // somebody lost contact with `host`, or could not start on it: true or not, a hint
 };
 std::string_view to_string(Event);
 bool parse(std::string_view word, Event* out);
@@ -71,6 +72,7 @@ struct Fact {
   int code = -1;        // of a death by exit code; -1 unknown
   std::string reason;   // free capture: the time-limit word, the missing path, ...
   std::string step_id;  // launcher's step: "57520568.0"
+  int64_t seq = -1;     // sequence number of a collective; -1 unknown
 };
 
 // "sim3 ranks 2-3", "sim3", "ranks 2-3", or "" when neither is known.

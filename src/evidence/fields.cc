@@ -10,7 +10,7 @@
 namespace ezpz::evidence {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Field>, 12> kFields{{
+constexpr std::array<std::pair<std::string_view, Field>, 13> kFields{{
     {"host", Field::host},
     {"hosts", Field::hosts},
     {"rank", Field::ranks},
@@ -23,6 +23,7 @@ constexpr std::array<std::pair<std::string_view, Field>, 12> kFields{{
     {"step", Field::step},
     {"world_size", Field::world_size},
     {"last_rank", Field::last_rank},
+    {"seq", Field::seq},
 }};
 
 // strsignal(3) of glibc, which is what srun and shells print; written out because the job's machine
@@ -128,6 +129,8 @@ std::string describe(const Fact& fact, Field which) {
       return fact.reason;
     case Field::step_id:
       return fact.step_id;
+    case Field::seq:
+      return fact.seq < 0 ? "" : std::to_string(fact.seq);
     case Field::step:
     case Field::world_size:
     case Field::last_rank:

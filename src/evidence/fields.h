@@ -22,6 +22,7 @@ enum class Field {
   step,        // the training step, of a checkpoint
   world_size,  // how many ranks there are
   last_rank,   // the same, less one
+  seq,         // sequence number of a collective
 };
 
 // The field of a group's name; nothing for a name that is none.

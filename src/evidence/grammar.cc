@@ -127,26 +127,34 @@ Result<Entry> make_entry(FileEntry spec, Trust trust) {
     return Error{"pattern '" + spec.id + "' has no example", spec.where,
                  "give a line that it must match"};
   }
-  if (trust == Trust::built_in) return Entry{std::move(spec), nullptr};
+  if (trust == Trust::built_in) return Entry{std::move(spec), nullptr, {}, {}, ""};
   Result<CompiledPattern> compiled = compile(spec.regex, spec.where);
   if (!compiled) return compiled.error();
-  return Entry{std::move(spec), std::make_shared<CompiledPattern>(*std::move(compiled))};
+  return Entry{
+      std::move(spec), std::make_shared<CompiledPattern>(*std::move(compiled)), {}, {}, ""};
+}
+
+// An example may show the prefaces of its line, too: it is the last line that is matched.
+std::string_view last_line(std::string_view example) {
+  const size_t newline = example.rfind('\n');
+  return newline == std::string_view::npos ? example : example.substr(newline + 1);
 }
 
 // Examples are whole lines, so this waits until the labels of all files are known.
 Status try_examples(const Entry& entry, const std::vector<Label>& labels) {
   for (const ExampleLine& example : entry.spec.examples) {
-    if (!holds_one_of(example.line, entry.spec.triggers)) {
+    if (!holds_one_of(last_line(example.line), entry.spec.triggers)) {
       return Error{"no trigger of '" + entry.spec.id + "' is in its example '" + example.line + "'",
                    entry.spec.where, "a line without a trigger is never looked at"};
     }
   }
   std::vector<std::string_view> groups;
   return check_examples(entry.spec.where, entry.spec.examples, entry.spec.counterexamples,
-                        [&](const std::string& line) {
+                        [&](const std::string& example) {
+                          const std::string_view line = last_line(example);
                           Origin origin;
                           const size_t label = read_labels(labels, line, &origin);
-                          const std::string_view message = std::string_view(line).substr(label);
+                          const std::string_view message = line.substr(label);
                           return entry.pattern().regex.find(message, 0, &groups) &&
                                  !entry.vetoed(message);
                         });
@@ -200,6 +208,45 @@ bool is_built_in(const std::string& name, const std::string& text) {
 bool meant_for(const FileEntry& entry, const std::string& machine) {
   return machine.empty() || entry.machines.empty() ||
          std::find(entry.machines.begin(), entry.machines.end(), machine) != entry.machines.end();
+}
+
+// The indices of the prefaces an entry names.
+Result<std::vector<uint16_t>> find_prefaces(const std::vector<Entry>& entries,
+                                            const std::vector<std::string>& ids,
+                                            const std::string& where) {
+  std::vector<uint16_t> found;
+  for (const std::string& id : ids) {
+    const auto preface = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+      return entry.spec.id == id && entry.spec.purpose == Purpose::preface;
+    });
+    if (preface == entries.end()) {
+      return Error{"no preface is called '" + id + "'", where, "name the id of a [[preface]]"};
+    }
+    found.push_back(static_cast<uint16_t>(preface - entries.begin()));
+  }
+  return found;
+}
+
+Status link_prefaces(std::vector<Entry>* entries) {
+  for (Entry& entry : *entries) {
+    Result<std::vector<uint16_t>> from =
+        find_prefaces(*entries, entry.spec.takes_from, entry.spec.where);
+    if (!from) return from.error();
+    entry.takes_from = *std::move(from);
+    Result<std::vector<uint16_t>> after =
+        find_prefaces(*entries, entry.spec.only_after, entry.spec.where);
+    if (!after) return after.error();
+    entry.only_after = *std::move(after);
+    for (const uint16_t preface : entry.only_after) {
+      const std::string& group = entries->at(preface).spec.group;
+      if (!entry.after_group.empty() && entry.after_group != group) {
+        return Error{"only_after names prefaces of several groups", entry.spec.where,
+                     "give them one group"};
+      }
+      entry.after_group = group;
+    }
+  }
+  return success();
 }
 
 // Each literal once, with all its uses.
@@ -280,6 +327,7 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
   std::stable_sort(
       tables->entries.begin(), tables->entries.end(),
       [](const Entry& a, const Entry& b) { return a.spec.priority > b.spec.priority; });
+  if (Status linked = link_prefaces(&tables->entries); !linked) return linked.error();
   tables->progress = ProgressScan(tables->progress_rules);
   build_prefilter(speakers, tables.get());
   return tables;
@@ -330,11 +378,12 @@ std::string_view Grammar::remedy(std::string_view id) const {
 std::vector<Grammar::Example> Grammar::examples() const {
   std::vector<Example> all;
   for (const Entry& entry : tables_->entries) {
+    const bool preface = entry.spec.purpose == Purpose::preface;
     for (const ExampleLine& example : entry.spec.examples) {
-      all.push_back({entry.spec.id, example.line, true, example.expect});
+      all.push_back({entry.spec.id, example.line, true, preface, example.expect});
     }
     for (const std::string& line : entry.spec.counterexamples) {
-      all.push_back({entry.spec.id, line, false, {}});
+      all.push_back({entry.spec.id, line, false, preface, {}});
     }
   }
   return all;

@@ -19,6 +19,7 @@ class Grammar {
     std::string pattern;  // id
     std::string line;
     bool matches;                                    // false: a line that must not match
+    bool preface = false;                            // of a [[preface]], which is no fact by itself
     std::map<std::string, std::string> expect = {};  // captures, by the names of fields.h
   };
 

@@ -124,7 +124,7 @@ class Reader {
  private:
   static Kind last_of(Kind) { return Kind::unknown; }
   static Role last_of(Role) { return Role::context; }
-  static Event last_of(Event) { return Event::launcher; }
+  static Event last_of(Event) { return Event::unreachable; }
 
   std::string where(const toml::node& node) const {
     return file_ + ":" + std::to_string(node.source().begin.line);
@@ -188,6 +188,12 @@ Result<FileEntry> read_entry(std::string_view file, const toml::table& table, Pu
     entry.event = reader.word("event", Event::message);
     entry.signal = reader.number("signal");
     entry.remedy = reader.text("remedy");
+    entry.takes_from = reader.texts("takes_from");
+    entry.only_after = reader.texts("only_after");
+  }
+  if (purpose == Purpose::preface) {
+    entry.group = reader.text("group");
+    if (entry.group.empty()) entry.group = entry.id;
   }
   entry.priority = reader.number("priority");
   entry.machines = reader.texts("machines");
@@ -242,8 +248,10 @@ Result<GrammarFile> parse_grammar_file(std::string_view name, std::string_view t
   GrammarFile file;
   file.speakers = reader.texts("speakers");
   const std::vector<std::string> machines = reader.texts("machines");
-  constexpr std::pair<const char*, Purpose> kEntryTables[] = {
-      {"pattern", Purpose::fact}, {"checkpoint", Purpose::checkpoint}, {"resume", Purpose::resume}};
+  constexpr std::pair<const char*, Purpose> kEntryTables[] = {{"pattern", Purpose::fact},
+                                                              {"checkpoint", Purpose::checkpoint},
+                                                              {"resume", Purpose::resume},
+                                                              {"preface", Purpose::preface}};
   for (const auto& [key, purpose] : kEntryTables) {
     for (const toml::table* table : reader.tables(key)) {
       Result<FileEntry> entry = read_entry(name, *table, purpose, machines);

@@ -19,7 +19,7 @@ struct ExampleLine {
 };
 
 // What a match of an entry means.
-enum class Purpose { fact, checkpoint, resume };
+enum class Purpose { fact, checkpoint, resume, preface };
 
 struct FileEntry {
   Purpose purpose = Purpose::fact;
@@ -34,7 +34,10 @@ struct FileEntry {
   int signal = 0;    // of every match; 0: as captured
   int priority = 0;  // of two entries that match the same text the higher one is taken
   std::string remedy;
-  std::vector<std::string> machines;  // empty: all
+  std::string group;                    // of a preface: of one group only the latest counts
+  std::vector<std::string> takes_from;  // prefaces that give what the line itself lacks
+  std::vector<std::string> only_after;  // prefaces of one group, one of which must be its latest
+  std::vector<std::string> machines;    // empty: all
   std::vector<ExampleLine> examples;
   std::vector<std::string> counterexamples;
 };

@@ -29,6 +29,9 @@ struct Entry {
   // and compiling them all takes longer than starting a rank. Those of a site are compiled and
   // tried when they are loaded; those built in are known to compile (a test does it).
   mutable std::shared_ptr<const CompiledPattern> compiled;
+  std::vector<uint16_t> takes_from;  // entries of these prefaces
+  std::vector<uint16_t> only_after;
+  std::string after_group;  // the group of only_after
 
   [[nodiscard]] const CompiledPattern& pattern() const;
   // The message holds one of spec.unless.

@@ -49,6 +49,9 @@ void set_field(Fact* fact, Field which, std::string_view text) {
     case Field::step_id:
       fact->step_id = text;
       break;
+    case Field::seq:
+      fact->seq = number(text).value_or(-1);
+      break;
     case Field::hosts:
     case Field::step:
     case Field::world_size:
@@ -60,7 +63,8 @@ void set_field(Fact* fact, Field which, std::string_view text) {
 // The same thing said twice in one message.
 bool repeats(const Fact& a, const Fact& b) {
   return a.pattern == b.pattern && a.host == b.host && a.ranks == b.ranks && a.ip == b.ip &&
-         a.code == b.code && a.signal == b.signal && a.reason == b.reason && a.step_id == b.step_id;
+         a.code == b.code && a.signal == b.signal && a.reason == b.reason &&
+         a.step_id == b.step_id && a.seq == b.seq;
 }
 
 std::optional<int> world_size(Field which, std::string_view text) {
@@ -94,6 +98,10 @@ std::string_view Matcher::find_hits(std::string_view segment) {
 void Matcher::match_entry(size_t index, std::string_view message, const Origin& origin) {
   const Entry& entry = tables_.entries[index];
   if (entry.vetoed(message)) return;
+  if (!entry.only_after.empty() &&
+      !prefaces_.latest_is_one_of(entry.only_after, entry.after_group, origin, line_)) {
+    return;
+  }
   size_t from = 0;
   for (size_t n = 0; n < kMaxMatchesPerEntry && entry.pattern().regex.find(message, from, &groups_);
        ++n) {
@@ -102,6 +110,16 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
     if (groups_[0].empty()) return;
     from = end;
 
+    if (entry.spec.purpose == Purpose::preface) {
+      Fact captured;
+      for (const auto& [which, group] : entry.pattern().captures) {
+        if (!groups_[group].empty()) set_field(&captured, which, groups_[group]);
+      }
+      prefaces_.remember(static_cast<uint16_t>(index), entry.spec.group, std::move(captured),
+                         origin, line_);
+      outcome_.prefaces.push_back(index);
+      continue;
+    }
     if (entry.spec.purpose != Purpose::fact) {
       std::optional<int64_t> step;
       for (const auto& [which, group] : entry.pattern().captures) {
@@ -141,6 +159,7 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       if (const std::optional<int> size = world_size(which, text)) outcome_.world_size = size;
     }
     if (entry.spec.signal != 0) fact.signal = entry.spec.signal;
+    if (!entry.takes_from.empty()) prefaces_.complete(entry.takes_from, origin, line_, &fact);
     // The label says whose output it is, which is whom a program's message is about; a launcher's
     // message may come out under anybody's label.
     if (fact.event == Event::message && fact.host.empty() && hosts.empty() && fact.ranks.empty()) {
@@ -203,8 +222,9 @@ void Matcher::find_step(std::string_view clean, size_t begin, size_t end) {
   }
 }
 
-const Outcome& Matcher::match(std::string_view segment) {
+const Outcome& Matcher::match(std::string_view segment, int64_t line) {
   outcome_ = Outcome();
+  line_ = line;
   const std::string_view clean = find_hits(segment);
   const bool only_progress = std::all_of(hits_.begin(), hits_.end(), [&](const Hit& hit) {
     return tables_.uses[hit.literal].only_progress();

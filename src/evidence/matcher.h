@@ -10,6 +10,7 @@
 
 #include "base/fact.h"
 #include "evidence/grammar_tables.h"
+#include "evidence/prefaces.h"
 
 namespace ezpz::evidence {
 
@@ -20,15 +21,16 @@ struct Outcome {
   bool checkpoint = false;  // a checkpoint was saved: at this step, or at the last one printed
   std::optional<int64_t> checkpoint_step;
   std::optional<int64_t> resumed_from;
+  std::vector<size_t> prefaces;  // entries, found and remembered for later lines
 };
 
-// Reuses its buffers: one for each stream.
+// Reuses its buffers and remembers prefaces: one for each stream.
 class Matcher {
  public:
   explicit Matcher(const Grammar::Tables& tables) : tables_(tables) {}
 
-  // The result is valid until the next call.
-  const Outcome& match(std::string_view segment);
+  // `line` is the segment's place in the log. The result is valid until the next call.
+  const Outcome& match(std::string_view segment, int64_t line);
 
  private:
   struct Hit {
@@ -56,6 +58,8 @@ class Matcher {
   std::vector<std::string_view> groups_;
   std::vector<Found> found_;
   std::vector<Fact> unordered_;
+  Prefaces prefaces_;
+  int64_t line_ = 0;
 };
 
 }  // namespace ezpz::evidence

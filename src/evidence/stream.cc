@@ -81,7 +81,7 @@ void Stream::State::note(Fact fact) {
 
 // One whole segment, of the line `line` that starts at `line_start`.
 void Stream::State::match(std::string_view segment) {
-  const Outcome& outcome = matcher.match(segment.substr(0, kMaxLine));
+  const Outcome& outcome = matcher.match(segment.substr(0, kMaxLine), line);
   for (const Fact& found : outcome.facts) {
     Fact fact = found;
     fact.line = line;

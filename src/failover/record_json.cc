@@ -66,6 +66,7 @@ Fact fact_from_json(const Json& json) {
   read(json, "code", fact.code);
   read(json, "reason", fact.reason);
   read(json, "step_id", fact.step_id);
+  read(json, "seq", fact.seq);
   read_word(json, "source", fact.source);
   read_word(json, "kind", fact.kind);
   read_word(json, "role", fact.role);
@@ -97,6 +98,7 @@ Json to_json(const Fact& fact) {
   if (fact.code != -1) json["code"] = fact.code;
   if (!fact.reason.empty()) json["reason"] = fact.reason;
   if (!fact.step_id.empty()) json["step_id"] = fact.step_id;
+  if (fact.seq >= 0) json["seq"] = fact.seq;
   return json;
 }
 
