@@ -82,6 +82,21 @@ std::string contradiction(const Machine& machine, const std::string& fqdn,
 
 }  // namespace
 
+NodeNaming naming_of_all(const std::vector<Machine>& machines) {
+  NodeNaming all;
+  const auto add = [](const std::vector<std::string>& from, std::vector<std::string>* to) {
+    for (const std::string& pattern : from) {
+      if (pattern == ".*" || std::find(to->begin(), to->end(), pattern) != to->end()) continue;
+      to->push_back(pattern);
+    }
+  };
+  for (const Machine& machine : machines) {
+    add(machine.naming.domains, &all.domains);
+    add(machine.naming.interfaces, &all.interfaces);
+  }
+  return all;
+}
+
 const Machine* find_machine(const std::vector<Machine>& machines, std::string_view name) {
   const std::string wanted = lower(name);
   for (const Machine& machine : machines) {

@@ -43,6 +43,10 @@ Result<std::vector<Machine>> load_machines(const std::string& override_dir = "")
 // One file's text; source_name is for messages ("machines/perlmutter.toml").
 Result<Machine> parse_machine(std::string_view toml_text, const std::string& source_name);
 
+// What any of these machines takes off a name, but for patterns that would take off every domain:
+// for logs from a machine that nobody named.
+NodeNaming naming_of_all(const std::vector<Machine>&);
+
 // The machine of that name, or null.
 const Machine* find_machine(const std::vector<Machine>&, std::string_view name);
 

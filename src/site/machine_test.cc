@@ -159,6 +159,14 @@ TEST(Machine, ADirectoryReplacesAndAddsTables) {
   EXPECT_FALSE(load_machines(directory).ok());
 }
 
+TEST(Machine, TheNamingOfAllFoldsEachSitesSpellingsAndLeavesForeignDomains) {
+  const NodeNaming all = naming_of_all(load_machines().value());
+  EXPECT_EQ(node_key("x1822c7s6b0n0-hsn0.hsn.cm.siteb.example", all), "x1822c7s6b0n0");
+  EXPECT_EQ(node_key("x1821c1s4b0n0.hostmgmt2000.cm.siteb.example", all), "x1821c1s4b0n0");
+  EXPECT_EQ(node_key("nid001304.chn.perlmutter.nersc.gov", all), "nid001304");
+  EXPECT_EQ(node_key("ip-192-0-2-17.ec2x.internal", all), "ip-192-0-2-17.ec2x.internal");
+}
+
 TEST(Machine, AWrongTableIsRefusedInOneLine) {
   const auto line = [](const char* text) {
     const auto machine = parse_machine(text, "dir/mine.toml");

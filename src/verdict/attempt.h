@@ -34,13 +34,16 @@ struct SchedulerView {
 struct AttemptRecord {
   int attempt = 1;  // 1-based
   // Host keys (base/node.h), in rank order of hosts. Only these can be convicted: who replays a
-  // bare log without knowing them fills in the hosts that the log itself places ranks on or names.
+  // bare log without knowing them fills in the hosts that the log itself places ranks on or names,
+  // and says so: then "the only host" is only the only one that was mentioned.
   std::vector<std::string> active;
+  bool active_known = true;
   // Host keys, as the launcher really placed the ranks, else as planned.
   std::map<int, std::string> host_of_rank;
   std::vector<std::string> retired_earlier;  // host keys
   std::vector<Fact> facts;                   // in the order they became known; hosts as printed
   Exit exit;
+  bool exit_known = true;  // false: a bare log, and nobody said what the launcher returned
   Ending ending = Ending::exited;
   evidence::Progress progress;
   SchedulerView scheduler;

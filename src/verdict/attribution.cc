@@ -5,19 +5,18 @@
 //  active
 //     host is gone beats everything, whatever the exit code (0 too) and whatever else was printed:
 //     after a node loss it is the survivors that are printed `Killed`. Several hosts may be lost at
-//     once (a blade, a switch), and all are convicted. Node states alone (no text) yield to an end
-//     that the scheduler or the user decided.
+//     once (a blade, a switch), and all are convicted. Where it is said that a node was lost and
+//     not which, the one host that somebody could not reach is it. Node states alone (no text)
+//     yield to an end that the scheduler or the user decided.
 //  2. The scheduler's end. A job state (TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL, OUT_OF_MEMORY), a
 //     banner with a reason (time limit, preemption), or an unclean end at the job's end time by the
 //     scheduler's clock. These outrank text, and a user stop too: at the time limit ezpz itself
 //     gets a SIGTERM. Exit codes 143 and 137 say nothing by themselves.
 //  3. A user stop. SIGINT, SIGTERM or SIGHUP to ezpz ends in `cancelled`, never in `success`,
-//  unless
-//     something had died before the first sign of the teardown: then that is the cause.
+//     unless something had died before the first sign of the teardown: then that is the cause.
 //  4. A cancelled step. A bare CANCELLED banner (or one with reason "cancelled") before which
-//  nothing
-//     had died: somebody cancelled it. After a death it is only srun's own --kill-on-bad-exit, and
-//     after memory ran out only what follows from that.
+//     nothing had died: somebody cancelled it. After a death it is only srun's own
+//     --kill-on-bad-exit, and after memory ran out only what follows from that.
 //  5. A clean end. Exit code 0, by itself, and no rank's death: success. Error texts that a program
 //     printed and survived are set aside.
 //  6. The first genuine cause (first_cause.h). Teardown begins at the first mark of a cancel,
@@ -33,16 +32,26 @@
 //         hosts, or on every host, or on a host that cannot be told: nobody;
 //       - a hardware GPU error on exactly one known host convicts it, and so does one without a
 //       host
-//         in a job of one host; an application's never does;
+//         in a job that is known to have one host; an application's never does;
+//       - a host that somebody could not reach (a launcher lost its daemon there, a start failed)
+//       is
+//         a suspect, and convicted only when an independent speaker names it too: a bad route or a
+//         launcher's bug prints the same (public cases: a head node behind NAT, wrong munge keys);
 //       - a launcher that cannot start ranks on exactly one host convicts it when its message says
 //         the node failed; on several hosts it is congestion, a launcher_fault;
+//       - a collective that timed out blames nobody; the ranks that the others waited for are
+//       named,
+//         and their host, when it is one, is a suspect;
 //       - a crash or an exit code is the program's: app_error, nobody is convicted;
 //       - an environment, filesystem or launcher trouble on one host alone of several makes it a
 //         suspect: to be probed, swapped only if that fails;
-//       - the same failure on two or more hosts convicts nobody.
+//       - the same failure on two or more hosts convicts nobody, unless several independent
+//       speakers
+//         name one of them and one speaker each of the others.
 //  7. Ended from outside. Deaths by TERM alone, no clock and no scheduler to ask: cancelled, at low
 //     confidence. With a clock that says there was time left it stays unknown.
-//  8. Silence. The watchdog ended it and nothing is a cause: hang, nobody is convicted.
+//  8. Silence. The watchdog (ours, the site's, timeout(1)) ended it and nothing is a cause: hang,
+//     nobody is convicted.
 //  9. Unknown stays unknown.
 //
 // Throughout: only active hosts are convicted. A host outside the active set is set aside; one that
@@ -61,6 +70,7 @@
 #include "verdict/judge.h"
 #include "verdict/node_state.h"
 #include "verdict/remedy.h"
+#include "verdict/support.h"
 #include "verdict/verdict.h"
 
 namespace ezpz::verdict {
@@ -128,6 +138,19 @@ std::string_view speaker(Source source) {
   return "the launcher";
 }
 
+// A node was lost, nobody says which, and exactly one host could not be reached: that one.
+void convict_the_one_out_of_reach(const CaseFile& file, Finding* finding) {
+  std::vector<const Exhibit*> out_of_reach;
+  for (const Exhibit& exhibit : file.exhibits) {
+    const Fact& fact = *exhibit.fact;
+    if (fact.event != Event::unreachable || fact.role != Role::cause) continue;
+    if (!exhibit.host.empty()) out_of_reach.push_back(&exhibit);
+  }
+  if (hosts_of(out_of_reach).size() != 1) return;
+  finding->use(out_of_reach);
+  for (const Exhibit* exhibit : out_of_reach) convict(file, *exhibit, finding);
+}
+
 std::optional<Finding> by_node_loss(const CaseFile& file) {
   const std::vector<const Exhibit*> losses = reported_losses(file);
   std::vector<std::string> by_state;
@@ -155,6 +178,7 @@ std::optional<Finding> by_node_loss(const CaseFile& file) {
   }
   std::sort(verdict.dead_ranks.begin(), verdict.dead_ranks.end());
 
+  if (verdict.culprits.empty()) convict_the_one_out_of_reach(file, &finding);
   if (verdict.culprits.empty()) {
     verdict.summary = "node failure: a node was lost, and nothing says which";
     return finding;
@@ -300,6 +324,12 @@ std::optional<Finding> by_clean_end(const CaseFile& file) {
       });
   if (late_oom) return std::nullopt;
   std::string summary = "success: the job ended with exit code 0";
+  const auto memory = std::find_if(
+      file.exhibits.begin(), file.exhibits.end(),
+      [](const Exhibit& e) { return e.fact->kind == Kind::oom && e.fact->role == Role::cause; });
+  if (memory != file.exhibits.end()) {
+    summary += ", though memory ran out in it (" + place_of(*memory->fact) + ")";
+  }
   if (record.user_asked_stop_by_signal) summary += ", after SIGUSR1 or SIGUSR2 was passed on to it";
   return found(Kind::success, confidence::kSaidByLauncher, std::move(summary),
                "the job ended with exit code 0 all the same");
@@ -319,16 +349,25 @@ std::optional<Finding> by_first_cause(const CaseFile& file) {
 
 // ---- rules 7 to 9: no cause
 
-// A mark that knows a kind of its own ("FAILED (non-zero exit code ...)").
+// A mark that knows a kind of its own ("FAILED (non-zero exit code ...)", a watchdog's last word).
 std::optional<Finding> by_mark(const CaseFile& file) {
   for (const Exhibit& exhibit : file.exhibits) {
     const Fact& fact = *exhibit.fact;
-    if (fact.event != Event::teardown || fact.kind != Kind::app_error) continue;
-    Finding finding = found(Kind::app_error, confidence::kBareExit,
-                            "program error: the launcher says a rank failed (" + place_of(fact) +
-                                "), and nothing says which",
-                            "came later");
-    finding.use(exhibit);
+    if (fact.event != Event::teardown) continue;
+    std::optional<Finding> finding;
+    if (fact.kind == Kind::app_error) {
+      finding = found(Kind::app_error, confidence::kBareExit,
+                      "program error: the launcher says a rank failed (" + place_of(fact) +
+                          "), and nothing says which",
+                      "came later");
+    } else if (fact.kind == Kind::hang) {
+      finding = found(
+          Kind::hang, confidence::kSaidByLauncher,
+          "hang: no output for too long (" + place_of(fact) + "), and nothing says why or where",
+          "came before the silence or after its end");
+    }
+    if (!finding) continue;
+    finding->use(exhibit);
     return finding;
   }
   return std::nullopt;
@@ -353,8 +392,18 @@ std::optional<Finding> by_outside_end(const CaseFile& file) {
   return finding;
 }
 
+// What timeout(1), and watchdogs that follow its example, return when time was up.
+constexpr int kTimedOut = 124;
+
 std::optional<Finding> by_silence(const CaseFile& file) {
-  if (file.record.ending != Ending::watchdog) return std::nullopt;
+  const AttemptRecord& record = file.record;
+  if (record.ending == Ending::exited && record.exit.code == kTimedOut) {
+    return found(Kind::hang, confidence::kInferred,
+                 "hang: the launcher was ended by a time-out (exit code 124), and nothing says why "
+                 "or where",
+                 "came before and did not end the attempt");
+  }
+  if (record.ending != Ending::watchdog) return std::nullopt;
   std::string summary = "hang: no output for too long, and nothing says why or where";
   if (!file.record.progress.last_step)
     summary = "hang: no progress since the start, and nothing says why or where";
@@ -363,10 +412,12 @@ std::optional<Finding> by_silence(const CaseFile& file) {
 }
 
 std::optional<Finding> by_default(const CaseFile& file) {
-  return found(
-      Kind::unknown, confidence::kUnknown,
-      "unknown: the launcher ended with " + file.record.exit.describe() + " and nothing says why",
-      "not enough to say what happened");
+  return found(Kind::unknown, confidence::kUnknown,
+               file.record.exit_known
+                   ? "unknown: the launcher ended with " + file.record.exit.describe() +
+                         " and nothing says why"
+                   : std::string("unknown: nothing in the log says how it ended or why"),
+               "not enough to say what happened");
 }
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);

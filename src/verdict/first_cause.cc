@@ -96,6 +96,7 @@ std::optional<Weight> weigh(const Exhibit& exhibit, const Killed& killed, bool s
   switch (fact.event) {
     case Event::message:
     case Event::launcher:
+    case Event::unreachable:
       weight = weight_of_kind(kind_of(fact));
       break;
     case Event::death:

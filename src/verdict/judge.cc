@@ -1,5 +1,6 @@
 #include "verdict/judge.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -7,6 +8,8 @@
 #include "base/text.h"
 #include "verdict/death.h"
 #include "verdict/gpu_error.h"
+#include "verdict/laggards.h"
+#include "verdict/support.h"
 
 namespace ezpz::verdict {
 namespace {
@@ -94,7 +97,7 @@ bool may_convict(const Cause& cause) {
     case Kind::gpu_fault:
       return gpu_error(*cause.exhibit->fact) == GpuError::hardware;
     case Kind::node_failure:
-      return true;
+      return cause.exhibit->fact->event != Event::unreachable;
     default:
       return false;
   }
@@ -102,6 +105,60 @@ bool may_convict(const Cause& cause) {
 
 bool may_suspect(Kind kind) {
   return kind == Kind::env_fault || kind == Kind::filesystem_fault || kind == Kind::launcher_fault;
+}
+
+// A host that somebody could not reach: true of a dead node, and of a living one behind a bad route
+// or a launcher's bug. A second, independent witness decides.
+Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
+                           const std::vector<const Exhibit*>& same) {
+  const Fact& fact = *cause.exhibit->fact;
+  const std::set<std::string> hosts = hosts_of(same);
+  const std::string quoted = "\"" + printable(first_words(fact)) + "\" (" + place_of(fact) + ")";
+  const std::string lost = named_by_several(file, hosts);
+  if (!lost.empty()) {
+    Finding finding = found(Kind::node_failure, confidence::kMessage,
+                            "node failure: " + lost + " was lost: " + quoted +
+                                ", and an independent report names it, too",
+                            "an echo: " + lost + " was lost");
+    for (const Exhibit& exhibit : file.exhibits) {
+      if (exhibit.host != lost || exhibit.fact->role != Role::cause) continue;
+      finding.use(exhibit);
+      convict(file, exhibit, &finding);
+    }
+    return finding;
+  }
+  const Kind kind =
+      hosts.size() > 1 && cause.kind == Kind::node_failure ? Kind::launcher_fault : cause.kind;
+  Finding finding = found(kind, confidence::kMessage, std::string(words_of(kind)) + ": " + quoted,
+                          "an echo: " + place_of(fact) + " came first");
+  if (hosts.size() > 1) finding.verdict.summary += " " + hosts_clause(hosts);
+  if (hosts.size() == 1) {
+    finding.verdict.suspects.push_back(*hosts.begin());
+    finding.verdict.summary += ": " + *hosts.begin() + " may be lost, and nothing else says so";
+  }
+  return finding;
+}
+
+// A collective that timed out blames nobody; whom the others waited for is worth a probe.
+void name_the_laggards(const CaseFile& file, Finding* finding) {
+  const std::vector<int> behind = laggards(file);
+  if (behind.empty()) return;
+  Verdict& verdict = finding->verdict;
+  verdict.dead_ranks = behind;
+  verdict.summary += "; the others waited for " + rank_words(behind);
+  std::set<std::string> hosts;
+  for (const int rank : behind) {
+    const auto host = file.host_of_rank.find(rank);
+    if (host == file.host_of_rank.end()) return;
+    hosts.insert(host->second);
+  }
+  if (hosts.size() != 1) return;
+  verdict.summary += " on " + *hosts.begin();
+  const auto& active = file.record.active;
+  if (active.size() > 1 &&
+      std::find(active.begin(), active.end(), *hosts.begin()) != active.end()) {
+    verdict.suspects = {*hosts.begin()};
+  }
 }
 
 Finding judge_message(const CaseFile& file, const Cause& cause,
@@ -118,13 +175,22 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
   Verdict& verdict = finding.verdict;
   const std::string quoted = "\"" + printable(first_words(fact)) + "\" (" + place_of(fact) + ")";
   if (hosts.size() > 1) {
-    verdict.summary += quoted + " " + hosts_clause(hosts);
+    const std::string named = may_convict(cause) ? named_by_several(file, hosts) : std::string();
+    if (named.empty()) {
+      verdict.summary += quoted + " " + hosts_clause(hosts);
+      return finding;
+    }
+    for (const Exhibit* exhibit : same) {
+      if (exhibit->host == named) convict(file, *exhibit, &finding);
+    }
+    verdict.summary += named + " is named by several independent reports";
     return finding;
   }
   verdict.summary += quoted;
   if (hosts.empty()) {
     // Where else than on the only host can its GPU have failed?
-    if (cause.kind == Kind::gpu_fault && may_convict(cause) && file.record.active.size() == 1) {
+    if (cause.kind == Kind::gpu_fault && may_convict(cause) && file.record.active_known &&
+        file.record.active.size() == 1) {
       Exhibit placed = *cause.exhibit;
       placed.host = file.record.active.front();
       verdict.summary += " on " + placed.host + ", the only host";
@@ -149,8 +215,13 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
 Finding judge(const CaseFile& file, const Cause& cause) {
   const std::vector<const Exhibit*> same = same_failure(file, cause);
   const bool bare_death = cause.exhibit->fact->event == Event::death && cause.kind == Kind::unknown;
-  Finding finding = bare_death ? judge_death(file, cause) : judge_message(file, cause, same);
+  Finding finding =
+      bare_death ? judge_death(file, cause)
+      : cause.exhibit->fact->event == Event::unreachable && cause.kind != Kind::collective_timeout
+          ? judge_lost_contact(file, cause, same)
+          : judge_message(file, cause, same);
   finding.use(same);
+  if (finding.verdict.kind == Kind::collective_timeout) name_the_laggards(file, &finding);
   if (finding.verdict.dead_ranks.empty()) {
     std::set<int> dead;
     for (const Exhibit* death : bare_death ? same : file.first_deaths()) {

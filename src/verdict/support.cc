@@ -1,0 +1,45 @@
+#include "verdict/support.h"
+
+namespace ezpz::verdict {
+namespace {
+
+std::string speaker_of(const Fact& fact) {
+  if (fact.source != Source::output) return std::string(to_string(fact.source));
+  return fact.pattern.substr(0, fact.pattern.find('.'));
+}
+
+// After the teardown began ranks die everywhere; a lost contact or a lost node means something
+// still.
+bool is_an_echo(const Exhibit& exhibit) {
+  if (!exhibit.in_teardown) return false;
+  switch (exhibit.fact->event) {
+    case Event::node_lost:
+    case Event::unreachable:
+      return false;
+    default:
+      return exhibit.fact->kind != Kind::gpu_fault;
+  }
+}
+
+}  // namespace
+
+std::set<std::string> witnesses_against(const CaseFile& file, const std::string& host) {
+  std::set<std::string> speakers;
+  for (const Exhibit& exhibit : file.exhibits) {
+    if (exhibit.host != host || exhibit.fact->role != Role::cause || is_an_echo(exhibit)) continue;
+    speakers.insert(speaker_of(*exhibit.fact));
+  }
+  return speakers;
+}
+
+std::string named_by_several(const CaseFile& file, const std::set<std::string>& hosts) {
+  std::string named;
+  for (const std::string& host : hosts) {
+    if (witnesses_against(file, host).size() < 2) continue;
+    if (!named.empty()) return {};
+    named = host;
+  }
+  return named;
+}
+
+}  // namespace ezpz::verdict
