@@ -21,6 +21,7 @@ struct Command {
 int run_launch(const Words&);
 int run_info(const Words&);
 int run_report(const Words&);
+int run_postmortem(const Words&);
 int run_hostlist(const Words&);
 int run_rank(const Words&);
 int run_local_run(const Words&);

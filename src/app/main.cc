@@ -16,6 +16,7 @@ constexpr Command kCommands[] = {
     {"launch", "run a distributed job; with --auto-retry, survive the loss of nodes", run_launch},
     {"info", "show the machine, scheduler, job and hosts ezpz sees, and why", run_info},
     {"report", "tell what happened in a job, from its journal", run_report},
+    {"postmortem", "say what ended a job and who is to blame, from its log", run_postmortem},
     {"hostlist", "expand or compress a SLURM host list", run_hostlist},
     {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
     {"local-run", "", run_local_run},
