@@ -1,5 +1,8 @@
 """What the scenarios of both launchers say about a finished job."""
 
+import json
+import subprocess
+
 from harness import check, check_equal
 from training import CHECKPOINT_EVERY, STEPS, unbroken_losses
 
@@ -11,6 +14,20 @@ def check_end(job, reason, attempts=None, success=False, timeout_s=60):
     check((code == 0) == success, f"return code {code} with stop reason {reason}")
     if attempts is not None:
         check_equal(job.attempts(), attempts, "attempts")
+    check_replay(job)
+
+
+def check_replay(job):
+    """Judged anew from its logs and its journal, every attempt comes to the verdict on record."""
+    if not job.journal("attempt_end") or job.journal("log_gap"):
+        return
+    argv = [job.context.ezpz, "postmortem", "--json", job.dir]
+    done = subprocess.run(argv, capture_output=True, timeout=30, env=job.context.env())
+    check(done.returncode in (0, 1), f"postmortem of the job's directory: {done.stderr.decode()}")
+    for attempt in json.loads(done.stdout)["attempts"]:
+        was = attempt["recorded"]
+        seen, recorded = (attempt["verdict"], sorted(attempt["culprits"])), (was["verdict"], sorted(was["culprits"]))
+        check_equal(seen, recorded, f"verdict and culprits of attempt {attempt['attempt']}, judged anew")
 
 
 def check_success(job, attempts, timeout_s=60):
