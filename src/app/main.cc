@@ -16,6 +16,8 @@ constexpr Command kCommands[] = {
     {"launch", "run a distributed job; with --auto-retry, survive the loss of nodes", run_launch},
     {"info", "show the machine, scheduler, job and hosts ezpz sees, and why", run_info},
     {"report", "tell what happened in a job, from its journal", run_report},
+    {"topology", "tell from a log which host ran which rank", run_topology},
+    {"patterns", "list the failure patterns, or try them on a log", run_patterns},
     {"hostlist", "expand or compress a SLURM host list", run_hostlist},
     {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
     {"local-run", "", run_local_run},
