@@ -23,6 +23,8 @@ int run_info(const Words&);
 int run_report(const Words&);
 int run_postmortem(const Words&);
 int run_hostlist(const Words&);
+int run_topology(const Words&);
+int run_patterns(const Words&);
 int run_rank(const Words&);
 int run_local_run(const Words&);
 int run_node_check(const Words&);

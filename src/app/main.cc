@@ -17,6 +17,8 @@ constexpr Command kCommands[] = {
     {"info", "show the machine, scheduler, job and hosts ezpz sees, and why", run_info},
     {"report", "tell what happened in a job, from its journal", run_report},
     {"postmortem", "say what ended a job and who is to blame, from its log", run_postmortem},
+    {"topology", "tell from a log which host ran which rank", run_topology},
+    {"patterns", "list the failure patterns, or try them on a log", run_patterns},
     {"hostlist", "expand or compress a SLURM host list", run_hostlist},
     {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
     {"local-run", "", run_local_run},

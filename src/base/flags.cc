@@ -204,6 +204,21 @@ Result<std::vector<std::string>> FlagTable::parse(const std::vector<std::string>
   return std::vector<std::string>(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
 }
 
+Result<std::vector<std::string>> FlagTable::parse_mixed(
+    const std::vector<std::string>& words) const {
+  std::vector<std::string> arguments;
+  std::vector<std::string> left = words;
+  while (true) {
+    bool stopped_at_dashes = false;
+    Result<std::vector<std::string>> rest = parse(left, &stopped_at_dashes);
+    if (!rest) return rest.error();
+    if (stopped_at_dashes) arguments.insert(arguments.end(), rest->begin(), rest->end());
+    if (stopped_at_dashes || rest->empty()) return arguments;
+    arguments.push_back(rest->front());
+    left.assign(rest->begin() + 1, rest->end());
+  }
+}
+
 bool FlagTable::wants_help(const std::vector<std::string>& words) const {
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];

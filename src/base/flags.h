@@ -56,6 +56,11 @@ class FlagTable {
   Result<std::vector<std::string>> parse(const std::vector<std::string>& words,
                                          bool* stopped_at_dashes = nullptr) const;
 
+  // For commands that start nothing: flags may also stand behind and between the arguments, which
+  // are returned. What stands behind "--" are arguments.
+  [[nodiscard]] Result<std::vector<std::string>> parse_mixed(
+      const std::vector<std::string>& words) const;
+
   // True when --help or -h stands among the flags (before "--" and before the command).
   [[nodiscard]] bool wants_help(const std::vector<std::string>& words) const;
   [[nodiscard]] std::string help() const;

@@ -85,6 +85,14 @@ TEST_F(FlagsTest, DurationsTakeUnits) {
   EXPECT_FALSE(table.parse({"--timeout", "nan"}).ok());
 }
 
+TEST_F(FlagsTest, FlagsMayStandBehindTheArgumentsWhereNothingIsStarted) {
+  const auto rest = table.parse_mixed({"a.log", "--loud", "-n", "3", "-", "--", "--not-a-flag"});
+  ASSERT_TRUE(rest.ok()) << rest.error().one_line();
+  EXPECT_EQ(*rest, (std::vector<std::string>{"a.log", "-", "--not-a-flag"}));
+  EXPECT_TRUE(loud);
+  EXPECT_EQ(table.parse_mixed({"a.log", "--lout"}).error().where, "--lout");
+}
+
 TEST_F(FlagsTest, HelpIsAskedForOnlyBeforeTheCommand) {
   EXPECT_TRUE(table.wants_help({"--loud", "-h"}));
   EXPECT_FALSE(table.wants_help({"--", "prog", "--help"}));

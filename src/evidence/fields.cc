@@ -10,7 +10,7 @@
 namespace ezpz::evidence {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Field>, 13> kFields{{
+constexpr std::array<std::pair<std::string_view, Field>, 14> kFields{{
     {"host", Field::host},
     {"hosts", Field::hosts},
     {"rank", Field::ranks},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<std::string_view, Field>, 13> kFields{{
     {"world_size", Field::world_size},
     {"last_rank", Field::last_rank},
     {"seq", Field::seq},
+    {"nranks", Field::nranks},
 }};
 
 // strsignal(3) of glibc, which is what srun and shells print; written out because the job's machine
@@ -134,6 +135,7 @@ std::string describe(const Fact& fact, Field which) {
     case Field::step:
     case Field::world_size:
     case Field::last_rank:
+    case Field::nranks:
       return "";
   }
   return "";

@@ -23,6 +23,7 @@ enum class Field {
   world_size,  // how many ranks there are
   last_rank,   // the same, less one
   seq,         // sequence number of a collective
+  nranks,      // how many ranks a communicator has
 };
 
 // The field of a group's name; nothing for a name that is none.

@@ -295,6 +295,7 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
       }
       speakers.push_back(speaker);
     }
+    append(file->launchers, &tables->launchers);
     for (FileEntry& spec : file->entries) {
       if (!ids.insert(spec.id).second) {
         return Error{"pattern id '" + spec.id + "' is used twice", spec.where,
@@ -304,7 +305,9 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
       const Trust trust = is_built_in(name, text) ? Trust::built_in : Trust::site;
       Result<Entry> entry = make_entry(std::move(spec), trust);
       if (!entry) return entry.error();
-      tables->entries.push_back(*std::move(entry));
+      auto& entries =
+          entry->spec.purpose == Purpose::communicator ? tables->communicators : tables->entries;
+      entries.push_back(*std::move(entry));
     }
     for (FileLabel& spec : file->labels) {
       Result<Label> label = compile_label(std::move(spec));
@@ -320,9 +323,11 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
   if (tables->entries.size() > kMaxEntries) {
     return Error{"too many patterns", "", "at most " + std::to_string(kMaxEntries)};
   }
-  for (const Entry& entry : tables->entries) {
-    if (entry.compiled == nullptr) continue;
-    if (Status fine = try_examples(entry, tables->labels); !fine) return fine.error();
+  for (const auto* entries : {&tables->entries, &tables->communicators}) {
+    for (const Entry& entry : *entries) {
+      if (entry.compiled == nullptr) continue;
+      if (Status fine = try_examples(entry, tables->labels); !fine) return fine.error();
+    }
   }
   std::stable_sort(
       tables->entries.begin(), tables->entries.end(),
@@ -373,6 +378,11 @@ std::string_view Grammar::remedy(std::string_view id) const {
     if (entry.spec.id == id) return entry.spec.remedy;
   }
   return "";
+}
+
+bool Grammar::covers_launcher(std::string_view name) const {
+  const std::vector<std::string>& known = tables_->launchers;
+  return std::find(known.begin(), known.end(), name) != known.end();
 }
 
 std::vector<Grammar::Example> Grammar::examples() const {

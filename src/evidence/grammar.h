@@ -39,6 +39,8 @@ class Grammar {
   // What to tell the user when this pattern was found; "" when there is nothing to tell.
   [[nodiscard]] std::string_view remedy(std::string_view id) const;
   [[nodiscard]] std::vector<Example> examples() const;
+  // Does a file know this launcher's messages (its key `launchers`)?
+  [[nodiscard]] bool covers_launcher(std::string_view name) const;
 
   struct Tables;  // defined in grammar_tables.h, for the matcher
   [[nodiscard]] const Tables& tables() const { return *tables_; }

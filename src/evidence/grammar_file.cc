@@ -247,11 +247,14 @@ Result<GrammarFile> parse_grammar_file(std::string_view name, std::string_view t
   Reader reader(name, root);
   GrammarFile file;
   file.speakers = reader.texts("speakers");
+  file.launchers = reader.texts("launchers");
   const std::vector<std::string> machines = reader.texts("machines");
-  constexpr std::pair<const char*, Purpose> kEntryTables[] = {{"pattern", Purpose::fact},
-                                                              {"checkpoint", Purpose::checkpoint},
-                                                              {"resume", Purpose::resume},
-                                                              {"preface", Purpose::preface}};
+  constexpr std::pair<const char*, Purpose> kEntryTables[] = {
+      {"pattern", Purpose::fact},
+      {"checkpoint", Purpose::checkpoint},
+      {"resume", Purpose::resume},
+      {"preface", Purpose::preface},
+      {"communicator", Purpose::communicator}};
   for (const auto& [key, purpose] : kEntryTables) {
     for (const toml::table* table : reader.tables(key)) {
       Result<FileEntry> entry = read_entry(name, *table, purpose, machines);

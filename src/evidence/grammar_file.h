@@ -19,7 +19,8 @@ struct ExampleLine {
 };
 
 // What a match of an entry means.
-enum class Purpose { fact, checkpoint, resume, preface };
+// communicator: who has which rank of a part of the job, or of all of it (placements.h).
+enum class Purpose { fact, checkpoint, resume, preface, communicator };
 
 struct FileEntry {
   Purpose purpose = Purpose::fact;
@@ -62,7 +63,8 @@ struct FileProgress {
 };
 
 struct GrammarFile {
-  std::vector<std::string> speakers;  // "srun: ": where a message of this speaker begins
+  std::vector<std::string> speakers;   // "srun: ": where a message of this speaker begins
+  std::vector<std::string> launchers;  // whose messages the file knows: "srun"
   std::vector<FileEntry> entries;
   std::vector<FileLabel> labels;
   std::vector<FileProgress> progress;

@@ -50,7 +50,9 @@ struct LiteralUse {
 };
 
 struct Grammar::Tables {
-  std::vector<Entry> entries;  // of two that match the same text the earlier one is taken
+  std::vector<Entry> entries;        // of two that match the same text the earlier one is taken
+  std::vector<Entry> communicators;  // never looked at by the matcher: see topology_reader.h
+  std::vector<std::string> launchers;
   std::vector<Label> labels;
   FileProgress progress_rules;
   ProgressScan progress;

@@ -56,6 +56,7 @@ void set_field(Fact* fact, Field which, std::string_view text) {
     case Field::step:
     case Field::world_size:
     case Field::last_rank:
+    case Field::nranks:
       break;
   }
 }
