@@ -101,7 +101,7 @@ TEST(Postmortem, TheReturnCodeDecidesWhereTheLogIsSilent) {
 TEST(Postmortem, SeveralLogsGiveALineEach) {
   const std::string text = table({{"a.log", judge(kKilled)}, {"b.log", judge("")}});
   EXPECT_NE(text.find("a.log  node_failure        swap"), std::string::npos) << text;
-  EXPECT_NE(text.find("nid001306: node failure"), std::string::npos) << text;
+  EXPECT_NE(text.find("node failure: nid001306 lost ranks 4-7"), std::string::npos) << text;
   EXPECT_NE(text.find("b.log  unknown"), std::string::npos) << text;
 }
 

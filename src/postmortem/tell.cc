@@ -183,14 +183,12 @@ std::string table(const std::vector<Named>& logs) {
   size_t width = 3;
   for (const Named& log : logs) width = std::max(width, log.log.size());
   std::string text = fmt::format("{:<{}}  {:<18}  {:<10}  {:>5}  {}\n", "log", width, "verdict",
-                                 "action", "sure", "who, and why");
+                                 "action", "sure", "what ended it");
   for (const Named& log : logs) {
     const verdict::Verdict& verdict = log.autopsy.verdict;
-    const std::string who = hosts_of(verdict.culprits);
-    text += fmt::format("{:<{}}  {:<18}  {:<10}  {:>3.0f} %  {}{}\n", log.log, width,
+    text += fmt::format("{:<{}}  {:<18}  {:<10}  {:>3.0f} %  {}\n", log.log, width,
                         to_string(verdict.kind), to_string(log.autopsy.decision.action),
-                        verdict.confidence * 100, who.empty() ? "" : who + ": ",
-                        printable(verdict.summary, kMostText));
+                        verdict.confidence * 100, printable(verdict.summary, kMostText));
   }
   return printable_lines(text);
 }
