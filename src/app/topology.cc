@@ -122,7 +122,7 @@ int run_topology(const Words& words) {
       "Examples\n"
       "  ezpz topology logs/failover-1234/attempt-1.log\n"
       "  zcat old.log.gz | ezpz topology --json -");
-  if (table.wants_help(words)) {
+  if (FlagTable::wants_help_mixed(words)) {
     write_all(1, table.help());
     return 0;
   }

@@ -219,6 +219,12 @@ Result<std::vector<std::string>> FlagTable::parse_mixed(
   }
 }
 
+bool FlagTable::wants_help_mixed(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::any_of(words.begin(), end,
+                     [](const std::string& word) { return word == "-h" || word == "--help"; });
+}
+
 bool FlagTable::wants_help(const std::vector<std::string>& words) const {
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];

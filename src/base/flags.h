@@ -60,6 +60,7 @@ class FlagTable {
   // are returned. What stands behind "--" are arguments.
   [[nodiscard]] Result<std::vector<std::string>> parse_mixed(
       const std::vector<std::string>& words) const;
+  [[nodiscard]] static bool wants_help_mixed(const std::vector<std::string>& words);
 
   // True when --help or -h stands among the flags (before "--" and before the command).
   [[nodiscard]] bool wants_help(const std::vector<std::string>& words) const;

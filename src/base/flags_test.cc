@@ -91,6 +91,8 @@ TEST_F(FlagsTest, FlagsMayStandBehindTheArgumentsWhereNothingIsStarted) {
   EXPECT_EQ(*rest, (std::vector<std::string>{"a.log", "-", "--not-a-flag"}));
   EXPECT_TRUE(loud);
   EXPECT_EQ(table.parse_mixed({"a.log", "--lout"}).error().where, "--lout");
+  EXPECT_TRUE(FlagTable::wants_help_mixed({"a.log", "--help"}));
+  EXPECT_FALSE(FlagTable::wants_help_mixed({"--", "--help"}));
 }
 
 TEST_F(FlagsTest, HelpIsAskedForOnlyBeforeTheCommand) {
