@@ -118,11 +118,10 @@ void TopologyReader::State::look_at_label(std::string_view segment, int64_t line
   }
 }
 
+// Labels stay on: who speaks may be one (NCCL's is).
 void TopologyReader::State::look_at_communicators(std::string_view segment, int64_t line) {
-  Origin origin;
-  const std::string_view message = segment.substr(read_labels(tables.labels, segment, &origin));
   for (const Entry& entry : tables.communicators) {
-    if (!entry.pattern().regex.find(message, 0, &groups) || entry.vetoed(message)) continue;
+    if (!entry.pattern().regex.find(segment, 0, &groups) || entry.vetoed(segment)) continue;
     std::string host;
     std::vector<int> ranks;
     std::optional<long> size;
