@@ -54,9 +54,7 @@ std::string file_of(const Entry& entry) {
 
 std::vector<const Entry*> all_entries(const Grammar& grammar) {
   std::vector<const Entry*> entries;
-  for (const auto* list : {&grammar.tables().entries, &grammar.tables().communicators}) {
-    for (const Entry& entry : *list) entries.push_back(&entry);
-  }
+  for (const Entry& entry : grammar.tables().entries) entries.push_back(&entry);
   return entries;
 }
 

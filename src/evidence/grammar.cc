@@ -305,9 +305,7 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
       const Trust trust = is_built_in(name, text) ? Trust::built_in : Trust::site;
       Result<Entry> entry = make_entry(std::move(spec), trust);
       if (!entry) return entry.error();
-      auto& entries =
-          entry->spec.purpose == Purpose::communicator ? tables->communicators : tables->entries;
-      entries.push_back(*std::move(entry));
+      tables->entries.push_back(*std::move(entry));
     }
     for (FileLabel& spec : file->labels) {
       Result<Label> label = compile_label(std::move(spec));
@@ -323,11 +321,9 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
   if (tables->entries.size() > kMaxEntries) {
     return Error{"too many patterns", "", "at most " + std::to_string(kMaxEntries)};
   }
-  for (const auto* entries : {&tables->entries, &tables->communicators}) {
-    for (const Entry& entry : *entries) {
-      if (entry.compiled == nullptr) continue;
-      if (Status fine = try_examples(entry, tables->labels); !fine) return fine.error();
-    }
+  for (const Entry& entry : tables->entries) {
+    if (entry.compiled == nullptr) continue;
+    if (Status fine = try_examples(entry, tables->labels); !fine) return fine.error();
   }
   std::stable_sort(
       tables->entries.begin(), tables->entries.end(),

@@ -50,8 +50,7 @@ struct LiteralUse {
 };
 
 struct Grammar::Tables {
-  std::vector<Entry> entries;        // of two that match the same text the earlier one is taken
-  std::vector<Entry> communicators;  // never looked at by the matcher: see topology_reader.h
+  std::vector<Entry> entries;  // of two that match the same text the earlier one is taken
   std::vector<std::string> launchers;
   std::vector<Label> labels;
   FileProgress progress_rules;

@@ -96,6 +96,22 @@ std::string_view Matcher::find_hits(std::string_view segment) {
   return stripped_;
 }
 
+// Of the groups just found by a communicator's entry.
+void Matcher::note_member(const Entry& entry, const Origin& origin) {
+  constexpr int64_t kMostRanks = int64_t{1} << 24;
+  std::string host = origin.host;
+  std::vector<int> ranks;
+  int64_t size = 0;
+  for (const auto& [which, group] : entry.pattern().captures) {
+    if (groups_[group].empty()) continue;
+    if (which == Field::host) host = groups_[group];
+    if (which == Field::ranks) ranks = parse_ranks(groups_[group]);
+    if (which == Field::nranks) size = number(groups_[group]).value_or(0);
+  }
+  if (ranks.size() != 1 || host.empty() || size <= 0 || size > kMostRanks) return;
+  outcome_.members.push_back({ranks[0], static_cast<int>(size), std::move(host)});
+}
+
 void Matcher::match_entry(size_t index, std::string_view message, const Origin& origin) {
   const Entry& entry = tables_.entries[index];
   if (entry.vetoed(message)) return;
@@ -119,6 +135,10 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       prefaces_.remember(static_cast<uint16_t>(index), entry.spec.group, std::move(captured),
                          origin, line_);
       outcome_.prefaces.push_back(index);
+      continue;
+    }
+    if (entry.spec.purpose == Purpose::communicator) {
+      note_member(entry, origin);
       continue;
     }
     if (entry.spec.purpose != Purpose::fact) {
@@ -239,6 +259,8 @@ const Outcome& Matcher::match(std::string_view segment, int64_t line) {
                    [](const Hit& a, const Hit& b) { return a.at < b.at; });
   Origin origin;
   size_t begin = read_labels(tables_.labels, clean, &origin);
+  outcome_.label_host = origin.host;
+  outcome_.label_ranks = origin.ranks;
   bool spoken = false;  // the message at begin is a launcher's: a "step" in it is no training step
   std::vector<size_t> starts;
   for (const Hit& hit : hits_) {

@@ -21,6 +21,14 @@ struct Outcome {
   bool checkpoint = false;  // a checkpoint was saved: at this step, or at the last one printed
   std::optional<int64_t> checkpoint_step;
   std::optional<int64_t> resumed_from;
+  struct Member {
+    int rank;
+    int size;  // of the communicator
+    std::string host;
+  };
+  std::vector<Member> members;
+  std::string label_host;  // what the line's label said of its source
+  std::vector<int> label_ranks;
   std::vector<size_t> prefaces;  // entries, found and remembered for later lines
 };
 
@@ -47,6 +55,7 @@ class Matcher {
   [[nodiscard]] std::span<const Hit> hits_in(size_t begin, size_t end) const;
   std::string_view find_hits(std::string_view segment);
   void match_message(std::string_view clean, size_t begin, size_t end, const Origin& origin);
+  void note_member(const Entry& entry, const Origin& origin);
   void match_entry(size_t entry, std::string_view message, const Origin& origin);
   void find_step(std::string_view clean, size_t begin, size_t end);
 

@@ -138,5 +138,40 @@ TEST(Topology, HostsComeByTheirLowestRank) {
   EXPECT_EQ(topology.world_size(), std::nullopt);
 }
 
+TEST(Topology, TheLargestCommunicatorPlacesRanksThatNobodyElsePlaced) {
+  Topology topology;
+  topology.place(0, "a");
+  topology.place_in_group(0, 2, "x");
+  topology.place_in_group(1, 2, "x");
+  for (int rank = 0; rank < 8; ++rank) topology.place_in_group(rank, 8, rank < 4 ? "b" : "c");
+  EXPECT_EQ(topology.host_of(0), "a");
+  EXPECT_EQ(topology.host_of(3), "b");
+  EXPECT_EQ(topology.host_of(7), "c");
+  EXPECT_FALSE(topology.host_of(8));
+}
+
+TEST(Topology, ACommunicatorThatIsNotTheWholeJobPlacesNobody) {
+  Topology part;
+  part.set_world_size(16);
+  part.place_in_group(5, 8, "b");
+  EXPECT_FALSE(part.host_of(5));
+  Topology contradiction;
+  contradiction.place_in_group(0, 4, "b");
+  contradiction.place_in_group(0, 4, "c");
+  EXPECT_FALSE(contradiction.host_of(0));
+  Topology too_small;
+  too_small.place(9, "a");
+  too_small.place_in_group(0, 8, "b");
+  EXPECT_FALSE(too_small.host_of(0));
+}
+
+TEST(Topology, ALabelPlacesARankUnlessSomebodySaysMore) {
+  Topology topology;
+  topology.place_by_label(3, "a");
+  EXPECT_EQ(topology.host_of(3), "a");
+  topology.place(3, "b");
+  EXPECT_EQ(topology.host_of(3), "b");
+}
+
 }  // namespace
 }  // namespace ezpz::evidence

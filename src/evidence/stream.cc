@@ -90,6 +90,12 @@ void Stream::State::match(std::string_view segment) {
     const Fact* kept = store.add(std::move(fact));
     if (kept != nullptr && on_fact) on_fact(*kept);
   }
+  for (const Outcome::Member& member : outcome.members) {
+    topology.place_in_group(member.rank, member.size, member.host);
+  }
+  if (!outcome.facts.empty() && !outcome.label_host.empty() && outcome.label_ranks.size() == 1) {
+    topology.place_by_label(outcome.label_ranks[0], outcome.label_host);
+  }
   if (outcome.world_size) topology.set_world_size(*outcome.world_size);
   if (outcome.step) add_step(*outcome.step);
   if (outcome.checkpoint) {

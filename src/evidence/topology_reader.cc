@@ -16,8 +16,9 @@ namespace {
 // Entries that may tell where a rank is or how many there are.
 bool tells_topology(const Entry& entry) {
   const std::string& regex = entry.spec.regex;
-  return entry.spec.purpose == Purpose::preface || entry.spec.event == Event::placement ||
-         entry.spec.event == Event::death || regex.find("<world_size>") != std::string::npos ||
+  return entry.spec.purpose == Purpose::preface || entry.spec.purpose == Purpose::communicator ||
+         entry.spec.event == Event::placement || entry.spec.event == Event::death ||
+         regex.find("<world_size>") != std::string::npos ||
          regex.find("<last_rank>") != std::string::npos;
 }
 
@@ -29,7 +30,6 @@ std::vector<std::string> literals_of(const Grammar::Tables& tables) {
   for (const Entry& entry : tables.entries) {
     if (tells_topology(entry)) add(entry);
   }
-  for (const Entry& entry : tables.communicators) add(entry);
   return {literals.begin(), literals.end()};
 }
 
@@ -62,7 +62,6 @@ struct TopologyReader::State {
   void look(std::string_view segment, int64_t line);
   void look_at_label(std::string_view segment, int64_t line);
   [[nodiscard]] Labelled read_label(std::string_view head);
-  void look_at_communicators(std::string_view segment, int64_t line);
 
   const Grammar::Tables& tables;
   const std::vector<const Label*> labels;
@@ -119,24 +118,6 @@ void TopologyReader::State::look_at_label(std::string_view segment, int64_t line
 }
 
 // Labels stay on: who speaks may be one (NCCL's is).
-void TopologyReader::State::look_at_communicators(std::string_view segment, int64_t line) {
-  for (const Entry& entry : tables.communicators) {
-    if (!entry.pattern().regex.find(segment, 0, &groups) || entry.vetoed(segment)) continue;
-    std::string host;
-    std::vector<int> ranks;
-    std::optional<long> size;
-    for (const auto& [which, group] : entry.pattern().captures) {
-      if (which == Field::host) host = groups[group];
-      if (which == Field::ranks) ranks = parse_ranks(groups[group]);
-      if (which == Field::nranks) size = parse_int(groups[group]);
-    }
-    constexpr long kMostRanks = 1L << 24;
-    if (ranks.size() != 1 || !size || *size <= 0 || *size > kMostRanks) continue;
-    placements.claim_in_group(ranks[0], static_cast<int>(*size), host, line);
-    return;
-  }
-}
-
 void TopologyReader::State::look(std::string_view segment, int64_t line) {
   look_at_label(segment, line);
   bool worth = false;
@@ -155,7 +136,9 @@ void TopologyReader::State::look(std::string_view segment, int64_t line) {
     if (fact.host.empty() || fact.ranks.empty()) continue;
     placements.claim(fact.ranks, fact.host, fact.step_id, line);
   }
-  look_at_communicators(segment, line);
+  for (const Outcome::Member& member : outcome.members) {
+    placements.claim_in_group(member.rank, member.size, member.host, line);
+  }
 }
 
 TopologyReader::TopologyReader(const Grammar& grammar, NodeNaming naming)
