@@ -127,11 +127,11 @@ Result<Entry> make_entry(FileEntry spec, Trust trust) {
     return Error{"pattern '" + spec.id + "' has no example", spec.where,
                  "give a line that it must match"};
   }
-  if (trust == Trust::built_in) return Entry{std::move(spec), nullptr, {}, {}, ""};
+  if (trust == Trust::built_in) return Entry{std::move(spec), nullptr, {}, {}, "", {}};
   Result<CompiledPattern> compiled = compile(spec.regex, spec.where);
   if (!compiled) return compiled.error();
   return Entry{
-      std::move(spec), std::make_shared<CompiledPattern>(*std::move(compiled)), {}, {}, ""};
+      std::move(spec), std::make_shared<CompiledPattern>(*std::move(compiled)), {}, {}, "", {}};
 }
 
 // An example may show the prefaces of its line, too: it is the last line that is matched.
@@ -237,6 +237,10 @@ Status link_prefaces(std::vector<Entry>* entries) {
         find_prefaces(*entries, entry.spec.only_after, entry.spec.where);
     if (!after) return after.error();
     entry.only_after = *std::move(after);
+    Result<std::vector<uint16_t>> veto =
+        find_prefaces(*entries, entry.spec.not_after, entry.spec.where);
+    if (!veto) return veto.error();
+    entry.not_after = *std::move(veto);
     for (const uint16_t preface : entry.only_after) {
       const std::string& group = entries->at(preface).spec.group;
       if (!entry.after_group.empty() && entry.after_group != group) {

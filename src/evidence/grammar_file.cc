@@ -190,6 +190,7 @@ Result<FileEntry> read_entry(std::string_view file, const toml::table& table, Pu
     entry.remedy = reader.text("remedy");
     entry.takes_from = reader.texts("takes_from");
     entry.only_after = reader.texts("only_after");
+    entry.not_after = reader.texts("not_after");
   }
   if (purpose == Purpose::preface) {
     entry.group = reader.text("group");

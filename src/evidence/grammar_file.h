@@ -38,6 +38,7 @@ struct FileEntry {
   std::string group;                    // of a preface: of one group only the latest counts
   std::vector<std::string> takes_from;  // prefaces that give what the line itself lacks
   std::vector<std::string> only_after;  // prefaces of one group, one of which must be its latest
+  std::vector<std::string> not_after;   // prefaces that make a message none of this
   std::vector<std::string> machines;    // empty: all
   std::vector<ExampleLine> examples;
   std::vector<std::string> counterexamples;

@@ -32,6 +32,7 @@ struct Entry {
   std::vector<uint16_t> takes_from;  // entries of these prefaces
   std::vector<uint16_t> only_after;
   std::string after_group;  // the group of only_after
+  std::vector<uint16_t> not_after;
 
   [[nodiscard]] const CompiledPattern& pattern() const;
   // The message holds one of spec.unless.

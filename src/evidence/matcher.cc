@@ -119,6 +119,7 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       !prefaces_.latest_is_one_of(entry.only_after, entry.after_group, origin, line_)) {
     return;
   }
+  if (!entry.not_after.empty() && prefaces_.was_said(entry.not_after, line_)) return;
   size_t from = 0;
   for (size_t n = 0; n < kMaxMatchesPerEntry && entry.pattern().regex.find(message, from, &groups_);
        ++n) {

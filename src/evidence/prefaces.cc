@@ -59,6 +59,13 @@ bool Prefaces::latest_is_one_of(const std::vector<uint16_t>& entries, const std:
   });
 }
 
+bool Prefaces::was_said(const std::vector<uint16_t>& entries, int64_t line) const {
+  return std::any_of(said_.begin(), said_.end(), [&](const Said& said) {
+    return line - said.line <= kPrefaceReach &&
+           std::find(entries.begin(), entries.end(), said.entry) != entries.end();
+  });
+}
+
 void Prefaces::complete(const std::vector<uint16_t>& entries, const Origin& origin, int64_t line,
                         Fact* fact) {
   drop_out_of_reach(line);

@@ -27,6 +27,9 @@ class Prefaces {
                                       const std::string& group, const Origin& origin,
                                       int64_t line) const;
 
+  // Has any source said one of `entries` within reach? A veto is heard from wherever it comes.
+  [[nodiscard]] bool was_said(const std::vector<uint16_t>& entries, int64_t line) const;
+
   // Fills what the fact lacks from the latest prefaces of `entries` from this source within reach.
   // One that gave something is forgotten: the next message has its own.
   void complete(const std::vector<uint16_t>& entries, const Origin& origin, int64_t line,

@@ -46,6 +46,21 @@ takes_from = 'site.where'
 only_after = 'site.others'
 example = "also failed\nworker status 5"
 
+[[preface]]
+id = 'site.ended'
+regex = '^job over'
+triggers = ['job over']
+example = 'job over'
+
+[[pattern]]
+id = 'site.lost_master'
+regex = '^master does not answer'
+triggers = ['master does not answer']
+kind = 'env_fault'
+role = 'cause'
+not_after = 'site.ended'
+example = 'master does not answer'
+
 [[pattern]]
 id = 'site.death'
 regex = 'worker status (?P<code>[0-9]+)'
@@ -73,6 +88,15 @@ std::vector<Fact> facts_of(const std::string& log) {
   stream.feed(log);
   stream.finish();
   return stream.facts();
+}
+
+TEST(Prefaces, AMessageIsNoneAfterAPrefaceThatForbidsItWhoeverSaidThat) {
+  EXPECT_EQ(facts_of("master does not answer\n").size(), 1U);
+  EXPECT_TRUE(facts_of("job over\nmaster does not answer\n").empty());
+  EXPECT_TRUE(facts_of(" 3: job over\n 5: master does not answer\n").empty());
+  std::string far_apart = "job over\n";
+  for (int i = 0; i <= kPrefaceReach; ++i) far_apart += "noise\n";
+  EXPECT_EQ(facts_of(far_apart + "master does not answer\n").size(), 1U);
 }
 
 TEST(Prefaces, AMessageTakesWhatItLacksFromTheLineBefore) {
