@@ -24,8 +24,8 @@ std::vector<std::pair<std::string, std::string>> named_groups(
 // What a fact holds, by the names that examples use.
 std::vector<std::pair<std::string, std::string>> fields_of(const Fact& fact) {
   constexpr std::pair<const char*, Field> kShown[] = {
-      {"host", Field::host},     {"ranks", Field::ranks},     {"ip", Field::ip},
-      {"code", Field::code},     {"signal", Field::signal},   {"reason", Field::reason},
+      {"host", Field::host},       {"ranks", Field::ranks},   {"ip", Field::ip},
+      {"code", Field::code},       {"signal", Field::signal}, {"reason", Field::reason},
       {"step_id", Field::step_id}, {"seq", Field::seq},
   };
   std::vector<std::pair<std::string, std::string>> fields;

@@ -33,8 +33,8 @@ struct Look {
 };
 
 struct Explanation {
-  std::string text;         // the line without escapes, printable
-  std::string label_host;   // as its labels say
+  std::string text;        // the line without escapes, printable
+  std::string label_host;  // as its labels say
   std::vector<int> label_ranks;
   std::vector<Look> looks;  // message by message, in the order of precedence
   std::vector<Fact> facts;  // what the matcher made of it
