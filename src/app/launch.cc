@@ -9,6 +9,7 @@
 #include "app/command.h"
 #include "app/launch_options.h"
 #include "app/launch_setup.h"
+#include "app/pattern_notice.h"
 #include "app/site_view.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -221,13 +222,25 @@ void tell_beginning(failover::LiveWorld& world, const Stage& stage) {
                         spares, stage.setup.request.ranks, stage.setup.launcher->name,
                         stage.job_dir));
   if (!stage.site.job.in_job()) return;
-  if (!stage.site.machine.known) {
-    log::info("this machine is in no table (" + stage.site.machine.why +
-              "): general rules apply; --machines-dir teaches ezpz a machine");
-  }  // who asks for no scheduler need not hear of its absence
+  // Who asks for no scheduler need not hear of its absence.
   for (const std::string& trouble : stage.site.job.trouble) {
     log::warning("the scheduler did not answer: " + trouble);
   }
+}
+
+// Once a job, when the patterns have been loaded. Who runs a program on his own machine, and asks
+// for no failover, need not hear that it has no name.
+void tell_of_missing_patterns(failover::LiveWorld& world, const Stage& stage,
+                              const evidence::Grammar& grammar) {
+  const std::optional<PatternNotice> notice = pattern_notice(
+      stage.site.machine, std::string(stage.setup.launcher->name), grammar, stage.site.machines);
+  if (!notice) return;
+  world.record("unknown", {{"what", "patterns"},
+                           {"why", notice->line},
+                           {"machine", stage.site.machine.machine.name},
+                           {"machine_known", stage.site.machine.known},
+                           {"launchers", notice->launchers}});
+  if (stage.options.auto_retry || stage.site.job.in_job()) log::warning(notice->line);
 }
 
 }  // namespace
@@ -271,8 +284,12 @@ int run_launch(const Words& words) {
     if (!own) return usage_error(own.error().one_line());
     checked = std::make_shared<evidence::Grammar>(std::move(*own));
   }
-  const auto grammar_source = [checked, machine] {
-    return checked ? std::move(*checked) : evidence::Grammar::load("", machine).value();
+  failover::LiveWorld* told = nullptr;
+  const auto grammar_source = [checked, machine, &stage, &told] {
+    evidence::Grammar grammar =
+        checked ? std::move(*checked) : evidence::Grammar::load("", machine).value();
+    tell_of_missing_patterns(*told, stage, grammar);
+    return grammar;
   };
   // Until here nothing of ours exists and a signal ends us, as it should. From here on one that
   // comes before there is a world to handle it waits for it.
@@ -291,6 +308,7 @@ int run_launch(const Words& words) {
   bool stopped = false;
   {
     failover::LiveWorld world(loop, helpers, grammar_source, live_settings(stage));
+    told = &world;
     if (job_dir && job_dir->lock && !job_dir->lock->unavailable().empty()) {
       world.record("unknown", {{"what", "lock"}, {"why", job_dir->lock->unavailable()}});
     }

@@ -17,6 +17,9 @@ Result<SiteView> look_around(Loop& loop, const std::string& machine_name,
 
   const Result<std::vector<site::Machine>> machines = site::load_machines(machines_dir);
   if (!machines) return machines.error();
+  for (const site::Machine& machine : *machines) {
+    if (machine.name != "generic") view.machines.push_back(machine.name);
+  }
   if (!machine_name.empty()) {
     Result<site::Detection> named = site::named_machine(*machines, machine_name);
     if (!named) return named.error();

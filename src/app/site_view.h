@@ -16,6 +16,7 @@ struct SiteView {
   std::string hostname;
   std::string fqdn;  // empty: not asked for, or unknown
   site::Detection machine;
+  std::vector<std::string> machines;  // names of all that are registered, but for "generic"
   site::Discovery job;
   std::vector<std::string> trouble;
 };
