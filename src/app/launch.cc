@@ -67,9 +67,12 @@ int print_dry_run(const Stage& stage) {
       env[name] = nullptr;
     }
   }
+  Json files = Json::object();
+  for (const launch::PlanFile& file : plan->files) files[file.path] = file.text;
   write_all(1, dump_pretty({{"launcher", plan->launcher},
                             {"argv", launch::mask_secrets(plan->argv)},
                             {"env", env},
+                            {"files", files},
                             {"hosts", plan->host_order},
                             {"placement", failover::placement_json(plan->host_of_rank)},
                             {"master_addr", plan->master_addr},
@@ -270,7 +273,9 @@ int run_launch(const Words& words) {
   const auto depth = options->auto_retry ? site::Depth::job : site::Depth::environment;
   Result<SiteView> site = look_around(loop, options->machine, options->machines_dir, depth);
   if (!site) return usage_error(site.error().one_line());
-  Result<LaunchSetup> setup = set_up_launch(*options, *site);
+  const launch::MpiSearch search = launch::search_here(
+      [&loop](const Argv& argv, double timeout_s) { return run_helper(loop, argv, timeout_s); });
+  Result<LaunchSetup> setup = set_up_launch(*options, *site, search);
   if (!setup) return usage_error(setup.error().one_line());
   Stage stage{std::move(*options), std::move(*site), std::move(*setup), ""};
   if (stage.options.dry_run) return print_dry_run(stage);

@@ -1,5 +1,7 @@
 #include "app/launch_options.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -7,17 +9,20 @@
 namespace ezpz::app {
 namespace {
 
-Status add_variable(EnvChanges& env, std::string_view text) {
+Status add_variable(LaunchOptions& options, std::string_view text) {
   const size_t equals = text.find('=');
   const std::string name(text.substr(0, equals));
   const bool plain = !name.empty() && name.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                           "0123456789_") == std::string::npos;
-  if (!plain) return Error{"not a variable's name: " + name, "--env", "NAME=VALUE"};
-  if (equals == std::string_view::npos) {
-    return Error{"no value for " + name, "--env", "NAME=VALUE; exported variables go along anyway"};
+  if (!plain) return Error{"not a variable's name: " + name, "--env", "NAME or NAME=VALUE"};
+  if (equals != std::string_view::npos) {
+    options.env[name] = std::string(text.substr(equals + 1));
+  } else if (getenv(name.c_str()) == nullptr) {
+    return Error{"not set here: " + name, "--env", "export it, or give NAME=VALUE"};
+  } else {
+    options.inherit.push_back(name);
   }
-  env[name] = std::string(text.substr(equals + 1));
   return success();
 }
 
@@ -27,7 +32,9 @@ FlagTable launch_flags(LaunchOptions& o) {
   FlagTable table(
       "ezpz launch [flags] [-- launcher flags] -- CMD ...",
       "Starts CMD as ranks over hosts with the launcher that fits here (srun inside a SLURM job, "
-      "this machine otherwise). Ranks get RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, "
+      "the "
+      "site's mpiexec inside a PBS job or for the hosts of a file, this machine otherwise). Ranks "
+      "get RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, "
       "NODE_RANK, MASTER_ADDR and MASTER_PORT. With --auto-retry it keeps spare hosts aside, and "
       "when an attempt dies says what died and where, swaps the sick host for a spare and starts "
       "again.");
@@ -43,9 +50,12 @@ FlagTable launch_flags(LaunchOptions& o) {
                    "Hosts, one a line; only these are ever used. Default: the job's own.",
                    &o.hostfile);
   table.add_list({"--exclude"}, "H,...", "Hosts never to use.", &o.exclude);
-  table.add_choice({"--launcher"},
-                   "How ranks are started. auto: srun inside a SLURM job, else local.",
-                   {"auto", "srun", "local"}, &o.launcher);
+  table.add_choice(
+      {"--launcher"},
+      "How ranks are started: hydra is MPICH's or Intel's mpiexec, pals HPE Cray's. auto: "
+      "srun inside a SLURM job; inside a PBS job, and for a hostfile, the machine's own or "
+      "the mpiexec that is installed; else local.",
+      {"auto", "srun", "pals", "hydra", "openmpi", "local"}, &o.launcher);
   table.add_string({"--machine"}, "NAME", "Take this machine's table instead of detecting one.",
                    &o.machine);
   table.add_string({"--machines-dir"}, "DIR", "Machine tables that replace or add to the built-in.",
@@ -54,16 +64,19 @@ FlagTable launch_flags(LaunchOptions& o) {
                 "GPUs to ask the launcher for on each host; 0 for none. Default: what the job has.",
                 0, &o.gpus_per_node);
   table.add({{"-x", "--env"},
-             "NAME=VALUE",
-             "Set a variable for the ranks; may be given again.",
-             [&o](std::string_view text) { return add_variable(o.env, text); }});
-  table.add_string({"--cpu-bind"}, "HOW", "Handed to the launcher (srun --cpu-bind=HOW).",
+             "NAME[=VALUE]",
+             "Set a variable for the ranks, or hand on one that is exported here; may be given "
+             "again. Under hydra and openmpi only what programs are usually tuned with goes along "
+             "by itself (PATH, PYTHON*, NCCL_*, OMP_*, HF_*, ...), under the others everything.",
+             [&o](std::string_view text) { return add_variable(o, text); }});
+  table.add_string({"--cpu-bind"}, "HOW",
+                   "Handed to the launcher (--cpu-bind of srun and PALS, -bind-to of Hydra, "
+                   "--bind-to of Open MPI). Default: the machine's, if it has one.",
                    &o.cpu_bind);
-  table.add_switch(
-      {"--no-rank-env"},
-      "Under srun: start CMD itself, without `ezpz rank` before it: ranks then see only what the "
-      "launcher sets.",
-      &o.no_rank_env);
+  table.add_switch({"--no-rank-env"},
+                   "Start CMD itself, without `ezpz rank` before it: ranks then see only what the "
+                   "launcher sets.",
+                   &o.no_rank_env);
   table.add_switch({"--dry-run"}, "Print the exact command and environment; run nothing.",
                    &o.dry_run);
   table.add_switch({"--json"}, "With --dry-run: for programs.", &o.as_json);

@@ -25,6 +25,7 @@ struct LaunchOptions {
   std::string machines_dir;
   bool no_rank_env = false;
   EnvChanges env;
+  std::vector<std::string> inherit;  // --env NAME
   std::string cpu_bind;
   bool dry_run = false;
   bool as_json = false;

@@ -7,6 +7,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "launch/inherit.h"
 #include "site/hostfile.h"
 
 namespace ezpz::app {
@@ -93,21 +94,48 @@ Result<launch::Counts> count(const LaunchOptions& options, size_t pool, int gpus
   return launch::resolve_counts(request);
 }
 
+// What depends on which mpiexec this is and where it stands.
+Status find_launcher_program(const LaunchOptions& options, const site::Machine& machine,
+                             const launch::MpiSearch& search, LaunchSetup& setup) {
+  if (setup.launcher->programs.empty()) return success();
+  launch::Request& request = setup.request;
+  const Result<launch::MpiProgram> program = launch::find_mpi(*setup.launcher, search);
+  if (program) {
+    request.program = program->path;
+    request.intel_mpi = program->kind == launch::MpiKind::intel;
+  } else if (options.dry_run) {
+    setup.notes.push_back(program.error().one_line());  // a plan may be made elsewhere
+  } else {
+    return program.error();
+  }
+  if (setup.launcher->name != "pals") return success();
+  request.label = machine.label_output;
+  const auto bound = machine.cpu_bind.find(request.ranks_per_node);
+  if (request.cpu_bind.empty() && bound != machine.cpu_bind.end()) request.cpu_bind = bound->second;
+  return success();
+}
+
 }  // namespace
 
-Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& site) {
+Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& site,
+                                  const launch::MpiSearch& search) {
   LaunchSetup setup;
   const site::Machine& machine = site.machine.machine;
-  const auto job_kind = site.job.in_job() ? site.job.scheduler : site::SchedulerKind::none;
-  const Result<const launch::Launcher*> launcher =
-      launch::choose_launcher(options.launcher, job_kind, machine.launcher);
+  launch::LauncherWish wish;
+  wish.asked = options.launcher;
+  wish.job = site.job.in_job() ? site.job.scheduler : site::SchedulerKind::none;
+  wish.suggestion = machine.launcher;
+  wish.has_hostfile = !options.hostfile.empty();
+  wish.installed = [&search] { return launch::installed_mpi(search); };
+  const Result<const launch::Launcher*> launcher = launch::choose_launcher(wish);
   if (!launcher) return launcher.error();
   setup.launcher = *launcher;
   const bool local = setup.launcher->name == "local";
   setup.job_id = site.job.in_job() ? site.job.job_id : "local-" + std::to_string(getpid());
   if (!site.job.in_job() && options.launcher != "local") {
     // Simulating nodes must be asked for: on a login node somebody has only forgotten his salloc.
-    if (options.auto_retry && (!local || options.hostfile.empty())) {
+    const bool needs_job = setup.launcher->name == "srun";
+    if (options.auto_retry && (needs_job || options.hostfile.empty())) {
       return Error{"--auto-retry has no allocation to find spares in", "",
                    "start it inside a job, or give --hostfile, or --launcher local to simulate"};
     }
@@ -150,14 +178,10 @@ Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& 
 
   launch::Request& request = setup.request;
   request.command = options.command;
-  if (!options.cpu_bind.empty()) {
-    if (local) {
-      return Error{"the local launcher does not bind CPUs", "--cpu-bind", "leave it out"};
-    }
-    request.launcher_flags.push_back("--cpu-bind=" + options.cpu_bind);
+  if (!options.cpu_bind.empty() && local) {
+    return Error{"the local launcher does not bind CPUs", "--cpu-bind", "leave it out"};
   }
-  request.launcher_flags.insert(request.launcher_flags.end(), options.launcher_flags.begin(),
-                                options.launcher_flags.end());
+  request.launcher_flags = options.launcher_flags;
   request.allocation = make_nodes(site.job.hosts, machine.naming);
   request.ranks = counts->ranks;
   request.ranks_per_node = counts->ranks_per_node;
@@ -168,7 +192,15 @@ Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& 
   request.heterogeneous = site.job.heterogeneous;
   request.self_path = self_path();
   request.user_env = options.env;
+  request.inherited = launch::inherited_names(site.env);
+  request.inherited.insert(request.inherited.end(), options.inherit.begin(), options.inherit.end());
+  request.cpu_bind = options.cpu_bind;
+  request.as_root = geteuid() == 0;
   request.job_id = setup.job_id;
+
+  if (Status found = find_launcher_program(options, machine, search, setup); !found) {
+    return found.error();
+  }
 
   // What a plan would refuse is refused now, before anything is written or started.
   launch::Request trial = request;

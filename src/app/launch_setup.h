@@ -1,5 +1,5 @@
 // From options and site to what a launch needs: which hosts, how many ranks, which launcher. Pure
-// but for reading the hostfile.
+// but for reading the hostfile and asking an mpiexec what it is.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 #include "base/node.h"
 #include "base/result.h"
 #include "launch/counts.h"
+#include "launch/mpi_program.h"
 #include "launch/plan.h"
 
 namespace ezpz::app {
@@ -23,6 +24,6 @@ struct LaunchSetup {
   std::vector<std::string> notes;  // worth a line to the user
 };
 
-Result<LaunchSetup> set_up_launch(const LaunchOptions&, const SiteView&);
+Result<LaunchSetup> set_up_launch(const LaunchOptions&, const SiteView&, const launch::MpiSearch&);
 
 }  // namespace ezpz::app

@@ -61,6 +61,18 @@ Result<launch::Plan> LiveWorld::make_plan(const AttemptInput& input,
       *hostfile_trouble = strerrordesc_np(*trouble);
     }
   }
+  Result<launch::Plan> plan = settings_.launcher->plan(request);
+  if (!plan || plan->files.empty()) return plan;
+  auto trouble = std::make_shared<std::vector<int>>(plan->files.size(), ETIMEDOUT);
+  for (size_t i = 0; i < plan->files.size(); ++i) {
+    helpers_.disk.replace(plan->files[i].path, plan->files[i].text,
+                          [trouble, i](int got) { (*trouble)[i] = got; });
+  }
+  helpers_.disk.settle(kHostfileWait_s);
+  const auto failed = std::find_if(trouble->begin(), trouble->end(), [](int t) { return t != 0; });
+  if (failed == trouble->end()) return plan;
+  *hostfile_trouble = strerrordesc_np(*failed);
+  request.hostfile_path.clear();
   return settings_.launcher->plan(request);
 }
 

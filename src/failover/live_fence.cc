@@ -11,6 +11,7 @@ namespace ezpz::failover {
 namespace {
 
 constexpr double kShortWait_s = 1;  // for a survivor to be gone after SIGKILL
+constexpr double kMpiStart_s = 6;   // for an mpiexec to reach its hosts, by ssh perhaps
 constexpr double kFenceWait_s = 5;  // the same, when it is not gone by then
 constexpr double kStaleStepCheck_s = 0.4;
 constexpr int kStaleStepChecks = 3;
@@ -19,7 +20,12 @@ constexpr int kStaleStepChecks = 3;
 
 probe::ProbeSpec LiveWorld::probe_spec(const std::vector<Node>& hosts) const {
   probe::ProbeSpec spec;
-  spec.reach = settings_.launcher->name == "srun" ? probe::Reach::srun : probe::Reach::local;
+  spec.reach = settings_.launcher->name == "srun"    ? probe::Reach::srun
+               : settings_.launcher->name == "local" ? probe::Reach::local
+                                                     : probe::Reach::launcher;
+  spec.beside = [this](const std::vector<Node>& on, const Argv& command) {
+    return launch::beside_argv(settings_.launcher->plan, settings_.request, on, command);
+  };
   spec.hosts = hosts;
   spec.self_path = settings_.request.self_path;
   spec.give_up = [this, stops_before = stops_] { return stops_ != stops_before; };
@@ -76,7 +82,8 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
   // patience, past whatever holds the hosts.
   spec.overlap = false;
   spec.check.wait_s = kShortWait_s;
-  spec.together_s = spec.alone_s = kShortWait_s + 1.5;
+  const double start_s = spec.reach == probe::Reach::launcher ? kMpiStart_s : 1.5;
+  spec.together_s = spec.alone_s = kShortWait_s + start_s;
   spec.alone_tries = spec.reach == probe::Reach::local;
   probe::ProbeResult result = run_probe(loop_, spec, settings_.naming);
   const bool waited = result.answered.size() < hosts.size();

@@ -31,41 +31,44 @@ std::vector<std::string> names_of(const std::vector<Launcher>& all) {
   return names;
 }
 
-const Launcher* find(std::string_view name) {
+}  // namespace
+
+const std::vector<Launcher>& launchers() {
+  static const std::vector<Launcher> table = {
+      {"srun", plan_srun, {}},
+      {"pals", plan_pals, {"mpiexec"}},
+      {"hydra", plan_hydra, {"mpiexec.hydra", "mpiexec.mpich", "mpiexec", "mpirun"}},
+      {"openmpi", plan_openmpi, {"mpirun", "mpirun.openmpi", "mpiexec", "prterun"}},
+      {"local", plan_local, {}}};
+  return table;
+}
+
+const Launcher* find_launcher(std::string_view name) {
   for (const Launcher& launcher : launchers()) {
     if (launcher.name == name) return &launcher;
   }
   return nullptr;
 }
 
-}  // namespace
-
-const std::vector<Launcher>& launchers() {
-  static const std::vector<Launcher> table = {{"srun", plan_srun}, {"local", plan_local}};
-  return table;
-}
-
-Result<const Launcher*> choose_launcher(const std::string& asked, site::SchedulerKind job,
-                                        const std::string& suggestion) {
-  const std::vector<std::string> names = names_of(launchers());
-  if (asked != "auto") {
-    if (const Launcher* launcher = find(asked)) return launcher;
-    const auto close = nearest(asked, names);
-    return Error{"this version has no launcher '" + printable(asked) + "'", "--launcher",
+Result<const Launcher*> choose_launcher(const LauncherWish& wish) {
+  if (wish.asked != "auto") {
+    if (const Launcher* launcher = find_launcher(wish.asked)) return launcher;
+    const std::vector<std::string> names = names_of(launchers());
+    const auto close = nearest(wish.asked, names);
+    return Error{"this version has no launcher '" + printable(wish.asked) + "'", "--launcher",
                  (close ? "did you mean '" + *close + "'? " : "") + "known: " + join(names, ", ")};
   }
-  switch (job) {
-    case site::SchedulerKind::slurm:
-      return find("srun");
-    case site::SchedulerKind::none:
-      return find("local");
-    case site::SchedulerKind::pbs:
-      break;
-  }
-  if (const Launcher* launcher = find(suggestion)) return launcher;
+  if (wish.job == site::SchedulerKind::slurm) return find_launcher("srun");
+  const bool in_job = wish.job != site::SchedulerKind::none;
+  if (!in_job && !wish.has_hostfile) return find_launcher("local");
+  // srun needs a SLURM job, whatever the machine's table says.
+  const Launcher* suggested = find_launcher(wish.suggestion);
+  if (suggested != nullptr && suggested->name != "srun") return suggested;
+  if (const Launcher* found = wish.installed ? wish.installed() : nullptr) return found;
+  if (!in_job) return find_launcher("local");
   // Not "local" by default: it would run the whole job on the first host without a word.
-  return Error{"this version has no launcher for a PBS job", suggestion,
-               "--launcher local runs on this host only"};
+  return Error{"no launcher was found for a PBS job", wish.suggestion,
+               "load the module that has mpiexec; --launcher local runs on this host only"};
 }
 
 Argv signal_argv(int signal, const std::string& step_id) {
@@ -118,6 +121,10 @@ std::string render(const Plan& plan) {
       out +=
           "  " + printable(name) + "=" + (looks_secret(name) ? "***" : shell_quote(*value)) + "\n";
     }
+  }
+  for (const PlanFile& file : plan.files) {
+    out += "writes: " + printable(file.path) + "\n";
+    for (const std::string& line : split_lines(file.text)) out += "  " + printable(line) + "\n";
   }
   out += "ranks:\n";
   for (const std::string& host : plan.host_order) {

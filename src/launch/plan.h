@@ -2,6 +2,8 @@
 // process whose end is the attempt's end.
 #pragma once
 
+#include <csignal>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,12 +41,27 @@ struct Request {
   int master_port = 0;
   EnvChanges user_env;
   std::string job_id;
+
+  // For the launchers that are called mpiexec.
+  std::string program;                 // its path; empty: the usual name, from PATH
+  bool intel_mpi = false;              // Hydra as Intel ships it
+  bool as_root = false;                // Open MPI refuses to start for root unless told
+  bool label = false;                  // PALS: host and rank before every line
+  std::string cpu_bind;                // in the launcher's own words; empty: its default
+  std::vector<std::string> inherited;  // names of variables of ours that ranks are to have
 };
 
 // How a signal for the ranks travels.
 enum class SignalRoute {
   process,  // to the launcher, which passes it on
   scancel,  // to the step, through SLURM: srun itself would turn SIGTERM into SIGKILL
+  command,  // SIGTERM by signal_command, all others as `process`: mpirun makes a kill of SIGTERM
+};
+
+// A file the launcher reads, to be there before it starts.
+struct PlanFile {
+  std::string path;
+  std::string text;
 };
 
 struct Plan {
@@ -56,20 +73,35 @@ struct Plan {
   std::string master_addr;                  // host of rank 0
   int master_port = 0;
   SignalRoute signals = SignalRoute::process;
+  Argv signal_command;        // asks all ranks of the attempt to stop (SIGTERM)
+  int hard_signal = SIGTERM;  // what, sent to the launcher, ends ranks that ignore SIGTERM
+  std::vector<PlanFile> files;
 };
 
 struct Launcher {
   std::string_view name;
   Result<Plan> (*plan)(const Request&);
+  // Names it goes by in PATH. Several launchers are called mpiexec: launch/mpi_program.h asks the
+  // binary which one it is. Empty: nothing to look for.
+  std::vector<std::string> programs;
 };
 const std::vector<Launcher>& launchers();
+const Launcher* find_launcher(std::string_view name);  // null: there is none of that name
 
-// asked: --launcher's value ("auto" included). job: the scheduler of the job this runs in, none
-// outside one. suggestion: the machine table's launcher, may be empty.
-Result<const Launcher*> choose_launcher(const std::string& asked, site::SchedulerKind job,
-                                        const std::string& suggestion);
+struct LauncherWish {
+  std::string asked = "auto";                           // --launcher
+  site::SchedulerKind job = site::SchedulerKind::none;  // of the job this runs in
+  std::string suggestion = {};                          // the machine table's, may be empty
+  bool has_hostfile = false;                            // --hostfile was given
+  std::function<const Launcher*()> installed = {};      // what mpiexec here is; null: none
+};
+Result<const Launcher*> choose_launcher(const LauncherWish&);
 
 Result<Plan> plan_srun(const Request&);
+// Hydra (MPICH, Intel MPI), Open MPI 4 and 5 (and PRRTE alone), HPE Cray PALS.
+Result<Plan> plan_hydra(const Request&);
+Result<Plan> plan_openmpi(const Request&);
+Result<Plan> plan_pals(const Request&);
 // `EZPZ local-run --hosts=A,B --ranks=N --ranks-per-node=P --attempt=K [--master-port=M]
 // [--kill-on-bad-exit] -- CMD`: hosts in rank order, ranks laid out by ranks_on_hosts() (counts.h).
 Result<Plan> plan_local(const Request&);
@@ -81,6 +113,11 @@ std::vector<std::string> srun_job_variables();
 // Sends a signal to the ranks of a step; only for plans with SignalRoute::scancel.
 Argv signal_argv(int signal, const std::string& step_id);
 Argv cancel_argv(const std::string& step_id);
+
+// A command once on each of these hosts, beside the attempt, through its launcher: one process
+// whose environment needs no change. The user's own variables are not for it.
+Result<Argv> beside_argv(Result<Plan> (*plan)(const Request&), const Request&,
+                         const std::vector<Node>& hosts, const Argv& command);
 
 // hosts sorted as SLURM will number ranks over them: by position in the allocation; hosts that are
 // not in it (or all, when it is empty) keep their order behind the others.

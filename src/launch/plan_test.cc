@@ -4,62 +4,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "base/hostlist.h"
 #include "base/text.h"
+#include "launch/testing.h"
 
 namespace ezpz::launch {
 namespace {
-
-std::vector<Node> nodes(const char* list) {
-  return make_nodes(*expand_hostlist(list), NodeNaming{{".*"}, {"-hsn#"}});
-}
-
-Request request() {
-  Request r;
-  r.command = {"python3", "train.py", "--lr", "1e-4"};
-  r.hosts = nodes("nid[000001-000002]");
-  r.allocation = nodes("nid[000001-000004]");
-  r.ranks = 8;
-  r.ranks_per_node = 4;
-  r.hostfile_path = "/home/me/logs/failover-7/active.hostfile";
-  r.gpus_per_node = 4;
-  r.cpus_per_rank = 16;
-  r.self_path = "/opt/ezpz/bin/ezpz";
-  r.attempt_id = "7.1f.1";
-  r.attempt = 1;
-  r.master_port = 23456;
-  r.job_id = "7";
-  return r;
-}
-
-bool has(const Argv& argv, const std::string& word) {
-  return std::find(argv.begin(), argv.end(), word) != argv.end();
-}
-
-bool unset(const Plan& plan, const std::string& name) {
-  const auto found = plan.env.find(name);
-  return found != plan.env.end() && !found->second;
-}
-
-std::string set_to(const Plan& plan, const std::string& name) {
-  const auto found = plan.env.find(name);
-  return found != plan.env.end() && found->second ? *found->second : "(not set)";
-}
-
-// Compares with tests/golden/launch/NAME.txt; EZPZ_UPDATE_GOLDEN=1 writes it instead.
-void expect_golden(const std::string& name, const Result<Plan>& plan) {
-  ASSERT_TRUE(plan.ok()) << plan.error().one_line();
-  const std::string path = std::string("tests/golden/launch/") + name + ".txt";
-  if (std::getenv("EZPZ_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << render(*plan);
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(render(*plan), text.str()) << path;
-}
 
 TEST(Srun, GoldenFirstAttempt) { expect_golden("srun_first", plan_srun(request())); }
 
@@ -261,13 +212,33 @@ TEST(Local, RanksFollowTheOrderGiven) {
 
 TEST(Launchers, AutoFollowsTheJob) {
   using site::SchedulerKind;
-  EXPECT_EQ((*choose_launcher("auto", SchedulerKind::slurm, ""))->name, "srun");
-  EXPECT_EQ((*choose_launcher("auto", SchedulerKind::none, "srun"))->name, "local");
-  EXPECT_EQ((*choose_launcher("local", SchedulerKind::slurm, "srun"))->name, "local");
-  EXPECT_FALSE(choose_launcher("auto", SchedulerKind::pbs, "pals").ok());
-  const auto unknown = choose_launcher("srum", SchedulerKind::slurm, "");
+  const auto name = [](const LauncherWish& wish) {
+    const auto launcher = choose_launcher(wish);
+    return launcher.ok() ? std::string((*launcher)->name) : launcher.error().one_line();
+  };
+  EXPECT_EQ(name({.job = SchedulerKind::slurm}), "srun");
+  EXPECT_EQ(name({.suggestion = "srun"}), "local");
+  EXPECT_EQ(name({.asked = "local", .job = SchedulerKind::slurm, .suggestion = "srun"}), "local");
+  EXPECT_EQ(name({.asked = "hydra", .job = SchedulerKind::slurm}), "hydra");
+  EXPECT_EQ(name({.job = SchedulerKind::pbs, .suggestion = "pals"}), "pals");
+  EXPECT_EQ(name({.job = SchedulerKind::pbs, .suggestion = "openmpi"}), "openmpi");
+  EXPECT_NE(name({.job = SchedulerKind::pbs}).find("no launcher was found"), std::string::npos);
+  const auto unknown = choose_launcher({.asked = "srum", .job = SchedulerKind::slurm});
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.error().one_line().find("did you mean 'srun'?"), std::string::npos);
+}
+
+TEST(Launchers, AutoTakesTheInstalledMpiexecForTheHostsOfAFile) {
+  using site::SchedulerKind;
+  const auto hydra = [] { return find_launcher("hydra"); };
+  const auto nothing = []() -> const Launcher* { return nullptr; };
+  const auto name = [](const LauncherWish& wish) { return (*choose_launcher(wish))->name; };
+  EXPECT_EQ(name({.has_hostfile = true, .installed = hydra}), "hydra");
+  EXPECT_EQ(name({.has_hostfile = true, .installed = nothing}), "local");
+  EXPECT_EQ(name({.has_hostfile = false, .installed = hydra}), "local");
+  EXPECT_EQ(name({.suggestion = "srun", .has_hostfile = true, .installed = hydra}), "hydra")
+      << "srun does nothing outside a job";
+  EXPECT_EQ(name({.job = SchedulerKind::pbs, .installed = hydra}), "hydra");
 }
 
 TEST(Signals, GoToTheStep) {

@@ -49,6 +49,7 @@ Plan start_plan(const std::string& launcher, const Request& request,
   // An outer ezpz's choice must not be mistaken for ours.
   plan.env["EZPZ_MASTER_ADDR"] = std::nullopt;
   plan.env["EZPZ_MASTER_PORT"] = std::nullopt;
+  plan.env["EZPZ_RANKS_PER_NODE"] = std::nullopt;
   if (request.master_port > 0) plan.env["EZPZ_MASTER_PORT"] = std::to_string(request.master_port);
   return plan;
 }

@@ -42,11 +42,6 @@ struct OurFlag {
   std::vector<std::string> unless;
 };
 
-bool gave_any(const std::set<std::string>& given, const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return given.count(name) != 0; });
-}
-
 // The path of the active hosts' file, or, where none could be written, the hosts themselves.
 std::string nodelist(const Request& request) {
   if (request.hostfile_path.empty()) return compress_hostlist(spellings(request.hosts));
@@ -79,6 +74,9 @@ std::vector<OurFlag> our_flags(const Request& request) {
   if (request.cpus_per_rank > 0) {
     flags.push_back({"-c" + std::to_string(request.cpus_per_rank),
                      {"cpus-per-task", "cpus-per-gpu", "tres-per-task"}});
+  }
+  if (!request.cpu_bind.empty()) {
+    flags.push_back({"--cpu-bind=" + request.cpu_bind, {"cpu-bind"}});
   }
   flags.push_back({std::string("--kill-on-bad-exit=") + (request.kill_on_bad_exit ? "1" : "0"),
                    {"kill-on-bad-exit"}});

@@ -42,9 +42,17 @@ bool tmp_works() {
   return same;
 }
 
+bool has_any(const std::map<std::string, std::string>& environment,
+             std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const char* name) { return environment.contains(name); });
+}
+
 // Processes of the attempt on this node. Several simulated nodes (and a lab's) share one process
 // table, so the node's name in their environment must be ours, where they carry one.
-std::vector<Process> survivors_of(const std::string& attempt_id, const std::string& node) {
+std::vector<Process> ranks_of(const std::string& attempt_id, const std::string& node) {
+  char hostname[256] = {};
+  gethostname(hostname, sizeof hostname - 1);
   std::vector<Process> found;
   for (const Process& process : list_processes()) {
     if (process.state == 'Z' || process.pid == getpid()) continue;
@@ -56,13 +64,21 @@ std::vector<Process> survivors_of(const std::string& attempt_id, const std::stri
     for (const char* variable : {"EZPZ_NODE", "SLURMD_NODENAME"}) {
       const auto name = environment.find(variable);
       if (name != environment.end() && environment.contains("RANK"))
-        here = here || name->second == node;
+        here = here || name->second == node || name->second == hostname;
     }
     const auto slurm_node = environment.find("SLURMD_NODENAME");
     const bool step_task = environment.contains("SLURM_PROCID") && slurm_node != environment.end();
     here = here || (step_task && slurm_node->second == node);
+    // A rank that an mpiexec started without `ezpz rank`.
+    here = here || (!has_any(environment, {"EZPZ_NODE", "SLURMD_NODENAME"}) &&
+                    has_any(environment, {"PALS_RANKID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}));
     if (here) found.push_back(process);
   }
+  return found;
+}
+
+std::vector<Process> survivors_of(const std::string& attempt_id, const std::string& node) {
+  std::vector<Process> found = ranks_of(attempt_id, node);
   // What they started may have another environment, or have written over it (setproctitle).
   const std::vector<Process> table = list_processes();
   for (size_t i = 0, named = found.size(); i < named; ++i) {
@@ -76,6 +92,17 @@ std::vector<Process> survivors_of(const std::string& attempt_id, const std::stri
   return found;
 }
 
+// The ranks themselves, not what they started: a data loader that gets SIGTERM takes its rank down.
+void signal_ranks(const CheckRequest& request, const std::string& node) {
+  const std::vector<Process> found = ranks_of(request.attempt_id, node);
+  for (const Process& process : found) {
+    const bool is_child = std::any_of(found.begin(), found.end(), [&](const Process& other) {
+      return other.pid == process.parent;
+    });
+    if (!is_child) kill(process.pid, request.signal);
+  }
+}
+
 }  // namespace
 
 CheckReport check_node(const CheckRequest& request) {
@@ -83,6 +110,10 @@ CheckReport check_node(const CheckRequest& request) {
   report.node = request.node.empty() ? own_name() : request.node;
   report.tmp_ok = tmp_works();
   if (request.attempt_id.empty()) return report;
+  if (request.signal != 0) {
+    signal_ranks(request, report.node);
+    return report;
+  }
   const double limit_s = monotonic_s() + request.wait_s;
   std::vector<pid_t> seen;
   while (true) {

@@ -22,6 +22,7 @@ struct CheckRequest {
   std::string attempt_id;
   bool clear = false;  // end the survivors (SIGKILL)
   double wait_s = 5;   // for them to be gone
+  int signal = 0;      // only send this to the ranks, and tell nothing of survivors
 };
 
 struct CheckReport {

@@ -86,9 +86,25 @@ struct Probe : std::enable_shared_from_this<Probe> {
 
   [[nodiscard]] bool given_up() const { return spec.give_up && spec.give_up(); }
 
+  // One host has a name of its own, several say who they are.
+  [[nodiscard]] Result<Argv> through_launcher(const std::vector<Node>& hosts) const {
+    if (spec.reach == Reach::srun) {
+      return srun_check_argv(hosts, spec.self_path, spec.check, spec.overlap);
+    }
+    CheckRequest check = spec.check;
+    if (hosts.size() == 1) check.node = hosts[0].spelled;
+    return spec.beside(hosts, check_command(spec.self_path, check));
+  }
+
   void ask_together() {
-    start_helper(loop, srun_check_argv(spec.hosts, spec.self_path, spec.check, spec.overlap),
-                 spec.together_s, [self = shared_from_this()](const HelperResult& together) {
+    const Result<Argv> argv = through_launcher(spec.hosts);
+    if (!argv) {
+      result.trouble = argv.error().one_line();
+      together_done = true;
+      return;
+    }
+    start_helper(loop, *argv, spec.together_s,
+                 [self = shared_from_this()](const HelperResult& together) {
                    if (self->over) return;
                    self->together_done = true;
                    if (together.started) {
@@ -105,11 +121,15 @@ struct Probe : std::enable_shared_from_this<Probe> {
     while (!waiting.empty() && in_flight < static_cast<size_t>(spec.at_once)) {
       const Node host = waiting.front();
       waiting.pop_front();
+      const Result<Argv> argv = spec.reach == Reach::local
+                                    ? local_check_argv(host, spec.self_path, spec.check)
+                                    : through_launcher({host});
+      if (!argv) {
+        result.refused[host.key] = argv.error().one_line();
+        continue;
+      }
       ++in_flight;
-      const Argv argv = spec.reach == Reach::srun
-                            ? srun_check_argv({host}, spec.self_path, spec.check, spec.overlap)
-                            : local_check_argv(host, spec.self_path, spec.check);
-      start_helper(loop, argv, spec.alone_s,
+      start_helper(loop, *argv, spec.alone_s,
                    [self = shared_from_this(), host](const HelperResult& alone) {
                      if (self->over) return;
                      --self->in_flight;
@@ -140,7 +160,7 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
     probe->result.ran = true;
     return probe->result;
   }
-  if (spec.reach == Reach::srun && (spec.hosts.size() > 1 || !spec.alone_tries)) {
+  if (spec.reach != Reach::local && (spec.hosts.size() > 1 || !spec.alone_tries)) {
     probe->ask_together();
     if (probe->together_done && probe->started == 0) {
       probe->over = true;

@@ -14,13 +14,16 @@
 
 namespace ezpz::probe {
 
-enum class Reach { srun, local };
+// launcher: through an mpiexec, as ProbeSpec::beside says.
+enum class Reach { srun, launcher, local };
 
 struct ProbeSpec {
   Reach reach = Reach::local;
   std::vector<Node> hosts;
   std::string self_path;
-  CheckRequest check;             // node is filled in for each host
+  CheckRequest check;  // node is filled in for each host
+  // The process that runs a command once on each of these hosts; only for Reach::launcher.
+  std::function<Result<Argv>(const std::vector<Node>&, const Argv& command)> beside;
   bool overlap = true;            // srun: run beside whatever step holds the hosts
   double together_s = 8;          // for the one step over all hosts
   double alone_s = 8;             // for each host that did not answer there

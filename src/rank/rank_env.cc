@@ -67,10 +67,12 @@ class Mapper {
                    "`ezpz rank` is started by `ezpz launch`; use --no-rank-env to do without"};
     }
     const std::optional<long> rank = number(source->rank);
-    const std::optional<long> size = number(source->size);
-    const std::optional<long> local_rank = number(source->local_rank);
+    std::optional<long> size = number(source->size);
+    std::optional<long> local_rank = number(source->local_rank);
     const std::optional<long> node = number(source->node);
     if (bad_) return *bad_;
+    read_layout(*rank);
+    if (!size) size = layout_size_;
     if (size && *rank >= *size) {
       return Error{"rank " + std::to_string(*rank) + " of only " + std::to_string(*size),
                    source->launcher, "variables of an outer launcher may have leaked in"};
@@ -79,6 +81,8 @@ class Mapper {
     const bool in_step = number({"SLURM_PROCID"}) == rank && site::get(env_, "SLURM_STEP_NODELIST");
     std::optional<long> local_size = number(source->local_size);
     if (!local_size && in_step) local_size = step_tasks_here();
+    if (!local_size) local_size = layout_local_size_;
+    if (!local_rank && !in_step) local_rank = layout_local_rank_;
 
     set("RANK", rank);
     set("WORLD_SIZE", size);
@@ -139,13 +143,32 @@ class Mapper {
     return std::nullopt;
   }
 
-  // Where nothing says it: ranks in blocks of equal size, as every plan of ours lays them out.
+  // Where the launcher does not say it: as planned, else in blocks of equal size.
   std::optional<long> node_rank(bool in_step, long rank, std::optional<long> local_size) {
     if (in_step) {
       if (const auto node = number({"SLURM_NODEID"})) return node;
     }
+    if (layout_node_) return layout_node_;
     if (!local_size || *local_size < 1) return std::nullopt;
     return rank / *local_size;
+  }
+
+  // What ezpz planned, for what an mpiexec does not say: "2(x3),1" ranks on each host in order.
+  void read_layout(long rank) {
+    const auto text = site::get(env_, "EZPZ_RANKS_PER_NODE");
+    const auto counts = text ? site::slurm::expand_counts(*text) : std::nullopt;
+    if (!counts) return;
+    long first = 0;
+    for (size_t node = 0; node < counts->size(); ++node) {
+      const long here = (*counts)[node];
+      if (rank >= first && rank < first + here) {
+        layout_node_ = static_cast<long>(node);
+        layout_local_rank_ = rank - first;
+        layout_local_size_ = here;
+      }
+      first += here;
+    }
+    layout_size_ = first;
   }
 
   void set_master(bool in_step) {
@@ -167,6 +190,10 @@ class Mapper {
   const std::string& hostname_;
   EnvChanges changes_;
   std::optional<Error> bad_;
+  std::optional<long> layout_size_;
+  std::optional<long> layout_node_;
+  std::optional<long> layout_local_rank_;
+  std::optional<long> layout_local_size_;
 };
 
 }  // namespace

@@ -79,6 +79,29 @@ TEST(RankEnv, OpenMpiIsReadAndItsNodeRankIsNotMistakenForANode) {
   EXPECT_EQ(all(map_rank_env(env, "n2")), "2 4 0 2 1 (left) (left) n2");
 }
 
+TEST(RankEnv, PalsWinsOverPmiAndPmiOverOpenMpi) {
+  site::Environment env = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "9"}};
+  EXPECT_EQ(value(map_rank_env(env, "h"), "RANK"), "1");
+  env["PMI_RANK"] = "2";
+  env["PMI_SIZE"] = "9";
+  EXPECT_EQ(value(map_rank_env(env, "h"), "RANK"), "2");
+  env["PALS_RANKID"] = "3";
+  EXPECT_EQ(value(map_rank_env(env, "h"), "RANK"), "3");
+}
+
+TEST(RankEnv, WhatAnMpiexecDoesNotSayIsAsPlanned) {
+  const site::Environment env = {{"PALS_RANKID", "5"}, {"EZPZ_RANKS_PER_NODE", "2(x2),1(x2)"}};
+  EXPECT_EQ(all(map_rank_env(env, "h")), "5 6 0 1 3 (left) (left) h");
+  const auto uneven = map_rank_env(with(env, {{"PALS_RANKID", "4"},
+                                              {"PMI_SIZE", "6"},
+                                              {"PALS_LOCAL_RANKID", "0"},
+                                              {"PALS_LOCAL_SIZE", "1"}}),
+                                   "h");
+  EXPECT_EQ(value(uneven, "NODE_RANK"), "2") << "rank 4 of 2,2,1,1 is on the third host";
+  EXPECT_EQ(value(map_rank_env(with(env, {{"PALS_NODEID", "7"}}), "h"), "NODE_RANK"), "7");
+  EXPECT_FALSE(map_rank_env(with(env, {{"PALS_RANKID", "6"}}), "h").ok());
+}
+
 TEST(RankEnv, AStepWhosePluginSpeaksPmiGetsSlurmsPlacement) {
   const auto changes = map_rank_env(with(step, {{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}}), "h");
   EXPECT_EQ(all(changes), "5 7 1 3 1 nid001304 23456 nid001306");

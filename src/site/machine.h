@@ -2,6 +2,7 @@
 // directory; a new cluster is a new file there.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,10 @@ struct Machine {
   int cpus_per_node = 0;  // CPUs as the scheduler counts them (hardware threads); 0: unknown
   std::string scheduler;  // "slurm", "pbs", or empty: unknown
   std::string launcher;   // "srun", "pals", "openmpi", ..., or empty: unknown
-  std::string network;    // what NCCL/RCCL must say it uses: "AWS Libfabric"; empty: no expectation
+  // PALS: --cpu-bind by the number of ranks on a node, as the site recommends it.
+  std::map<int, std::string> cpu_bind;
+  bool label_output = false;  // PALS: its messages lack the host unless lines are labelled
+  std::string network;  // what NCCL/RCCL must say it uses: "AWS Libfabric"; empty: no expectation
   NodeNaming naming;
   std::string notes;
 };

@@ -181,5 +181,24 @@ TEST(Machine, AWrongTableIsRefusedInOneLine) {
   EXPECT_EQ(line("a = = b").find('\n'), std::string::npos);
 }
 
+TEST(Machine, HowPalsBindsAndLabelsIsInTheTable) {
+  const Machine* sunspot = find_machine(machines(), "sunspot");
+  const Machine* polaris = find_machine(machines(), "polaris");
+  ASSERT_TRUE(sunspot != nullptr && polaris != nullptr);
+  EXPECT_EQ(sunspot->cpu_bind.at(12).substr(0, 14), "list:1-8:9-16:");
+  EXPECT_TRUE(sunspot->label_output && polaris->label_output);
+  EXPECT_TRUE(polaris->cpu_bind.empty());
+  EXPECT_FALSE(find_machine(machines(), "perlmutter")->label_output);
+
+  const auto machine =
+      parse_machine("cpu_bind = { 4 = \"list:0-7\" }\nlabel_output = true", "m.toml");
+  ASSERT_TRUE(machine.ok()) << machine.error().one_line();
+  EXPECT_EQ(machine->cpu_bind.at(4), "list:0-7");
+  for (const char* bad : {"cpu_bind = \"list:0\"", "cpu_bind = { x = \"list:0\" }",
+                          "cpu_bind = { 4 = 7 }", "label_output = \"yes\""}) {
+    EXPECT_FALSE(parse_machine(bad, "m.toml").ok()) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace ezpz::site

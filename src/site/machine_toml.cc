@@ -44,8 +44,15 @@ const ListField list_fields[] = {
     {"interfaces", [](Machine& m) -> std::vector<std::string>& { return m.naming.interfaces; }},
 };
 
+struct SwitchField {
+  const char* key;
+  bool Machine::*member;
+};
+constexpr SwitchField switch_fields[] = {{"label_output", &Machine::label_output}};
+
 std::vector<std::string> known_keys() {
-  std::vector<std::string> keys = {"env"};
+  std::vector<std::string> keys = {"env", "cpu_bind"};
+  for (const auto& field : switch_fields) keys.emplace_back(field.key);
   for (const auto& field : string_fields) keys.emplace_back(field.key);
   for (const auto& field : count_fields) keys.emplace_back(field.key);
   for (const auto& field : list_fields) keys.emplace_back(field.key);
@@ -107,6 +114,32 @@ bool take_env(Machine* machine, std::string_view key, const toml::node& node, bo
   return true;
 }
 
+bool take_switch(Machine* machine, std::string_view key, const toml::node& node, bool* ok) {
+  for (const auto& field : switch_fields) {
+    if (key != field.key) continue;
+    const auto value = node.value_exact<bool>();
+    *ok = value.has_value();
+    if (*ok) machine->*field.member = *value;
+    return true;
+  }
+  return false;
+}
+
+// cpu_bind = { 12 = "list:0-3:4-7:..." }: ranks on a node -> how they are bound.
+bool take_cpu_bind(Machine* machine, std::string_view key, const toml::node& node, bool* ok) {
+  if (key != "cpu_bind") return false;
+  const toml::table* table = node.as_table();
+  *ok = table != nullptr;
+  if (!*ok) return true;
+  for (const auto& [ranks, value] : *table) {
+    const auto count = parse_int(ranks.str());
+    const auto text = value.value_exact<std::string>();
+    *ok = *ok && count && *count > 0 && *count <= 100'000 && text && !text->empty();
+    if (*ok) machine->cpu_bind[static_cast<int>(*count)] = *text;
+  }
+  return true;
+}
+
 void put(std::vector<Machine>* machines, Machine machine) {
   const auto same = std::find_if(machines->begin(), machines->end(),
                                  [&](const Machine& m) { return m.name == machine.name; });
@@ -132,7 +165,9 @@ Result<Machine> parse_machine(std::string_view toml_text, const std::string& sou
     bool ok = true;
     const bool known =
         take_string(&machine, key.str(), node, &ok) || take_count(&machine, key.str(), node, &ok) ||
-        take_list(&machine, key.str(), node, &ok) || take_env(&machine, key.str(), node, &ok);
+        take_list(&machine, key.str(), node, &ok) || take_env(&machine, key.str(), node, &ok) ||
+        take_switch(&machine, key.str(), node, &ok) ||
+        take_cpu_bind(&machine, key.str(), node, &ok);
     const std::string name(key.str());
     if (!known) {
       const auto suggestion = nearest(name, known_keys());

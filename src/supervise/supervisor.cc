@@ -143,7 +143,17 @@ void Supervisor::deliver(int signal) {
           if (plan_ != nullptr && signal == SIGTERM && stopping) kill(pid_, SIGTERM);
         },
         HelperKind::action);
-  } else if (plan_->signals == launch::SignalRoute::process || signal == SIGTERM) {
+  } else if (plan_->signals == launch::SignalRoute::command && signal == SIGTERM) {
+    start_helper(
+        loop_, plan_->signal_command, kQueryTimeout_s,
+        [this, alive = std::weak_ptr<int>(alive_)](const HelperResult& result) {
+          if (alive.expired() || result.usable() || plan_ == nullptr) return;
+          if (stage_ != Stage::graceful) return;
+          log::warning("cannot ask the ranks to stop: " + result.trouble);
+          kill(pid_, SIGTERM);  // the launcher's own way, which may be a hard one
+        },
+        HelperKind::action);
+  } else if (plan_->signals != launch::SignalRoute::scancel || signal == SIGTERM) {
     kill(pid_, signal);  // a step that is not created yet has no ranks to spare
     note_delivered(signal);
   } else {
@@ -176,9 +186,12 @@ void Supervisor::begin_hard() {
     start_helper(
         loop_, launch::cancel_argv(step_id_), kQueryTimeout_s, [](const HelperResult&) {},
         HelperKind::action);
+  } else if (plan_->hard_signal == SIGKILL) {
+    begin_kill();
+    return;
   } else {
     // Our own launchers take a second SIGTERM as "at once"; srun without a step ends on it.
-    kill(pid_, SIGTERM);
+    kill(pid_, plan_->hard_signal);
   }
   escalation_ = loop_.after(kHardWait_s, [this] { begin_kill(); });
 }
