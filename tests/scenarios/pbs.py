@@ -13,7 +13,7 @@ from pathlib import Path
 
 import faults
 from checks import check_end, check_faults, check_losses, check_nobody_blamed, check_success
-from harness import check, check_equal, main, scenario
+from harness import check, check_equal, main, scenario, wait_until
 from training import CHECKPOINT_EVERY, launch
 
 FAKES = Path(__file__).resolve().parent.parent / "fakes"
@@ -332,12 +332,14 @@ def no_relaunch_into_the_last_seconds(context):
 @scenario
 def a_sigterm_at_the_jobs_end_is_walltime(context):
     """PBS ends a job that had its time by SIGTERM, without a word on the job's own output and in state
-    R: the clock says what it is."""
+    R: the clock says what it is, at once and not when the last rank has gone."""
     pbs = Pbs(context, started_s=time.time(), walltime="00:00:04")
-    job = pbs.launch(steps=1000)
+    job = pbs.launch("--ignore-term", steps=1000, flags=["--grace", 3])
     job.wait_step(2)
     time.sleep(4)
     job.signal(signal.SIGTERM)
+    wait_until("the last line", lambda: "FAILOVER STOP: walltime" in job.stderr(), 2)
+    check_equal(job.returncode(), None, "return code while ranks ignore the signal")
     check_equal(job.wait(40), 143, "return code")
     check_equal(job.stop_reason(), "walltime", "stop reason")
 
