@@ -41,6 +41,8 @@ std::vector<Row> rows_of(const SiteView& view) {
       {"job_id", known(job.in_job(), job.job_id), job.in_job() ? why("job_id") : "not in a job"},
       {"job_state", job.job_state ? Json(*job.job_state) : Json(nullptr), why("job_state")},
       {"hosts", job.hosts, why("hosts")},
+      {"unfit_hosts", known(job.why.count("unfit_hosts") > 0, Json(job.unfit_hosts)),
+       why("unfit_hosts")},
       {"node_file", known(!job.node_file.empty(), job.node_file), why("node_file")},
       {"end_time", job.end_time_s ? Json(iso8601(*job.end_time_s)) : Json(nullptr),
        why("end_time_s")},
@@ -67,6 +69,13 @@ std::string value_text(const Json& value) {
   if (value.is_array()) {
     if (value.empty()) return "unknown";
     return compress_hostlist(value.get<std::vector<std::string>>());
+  }
+  if (value.is_object()) {
+    std::vector<std::string> pairs;
+    for (const auto& [name, state] : value.items()) {
+      pairs.push_back(name + " (" + state.get<std::string>() + ")");
+    }
+    return pairs.empty() ? "none" : join(pairs, ", ");
   }
   return dump(value);
 }

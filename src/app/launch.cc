@@ -104,23 +104,29 @@ failover::LiveSettings live_settings(const Stage& stage) {
   return settings;
 }
 
-// A job without --no-kill dies with its first lost node, whatever ezpz does. SLURM tells it only in
-// the batch script; the question is asked beside the launch and delays nothing.
-void warn_without_no_kill(Loop& loop, const Stage& stage) {
+// A job that does not outlive its nodes dies with the first lost one, whatever ezpz does. PBS has
+// told it already; SLURM tells it only in the batch script: that question is asked beside the
+// launch and delays nothing.
+void warn_of_a_mortal_job(Loop& loop, const Stage& stage) {
   const site::Discovery& job = stage.site.job;
-  const bool in_slurm = job.in_job() && job.scheduler == site::SchedulerKind::slurm;
-  if (!stage.options.auto_retry || !in_slurm || job.no_kill) return;
-  start_helper(
-      loop, site::slurm::batch_script_query(job.job_id), site::query_timeout_s,
-      [](const HelperResult& result) {
-        std::optional<bool> no_kill;
-        if (result.usable()) no_kill = site::slurm::read_no_kill(result.out);
-        if (no_kill.value_or(false)) return;
-        log::warning(std::string(no_kill ? "the job was submitted without --no-kill"
-                                         : "it does not show that the job was submitted with "
-                                           "--no-kill") +
-                     ": without it the scheduler ends the job with the first lost node");
-      });
+  if (!stage.options.auto_retry || !job.in_job() || job.no_kill.value_or(false)) return;
+  const auto warn = [](std::optional<bool> no_kill, const std::string& flag) {
+    if (no_kill.value_or(false)) return;
+    log::warning((no_kill ? "the job was submitted without "
+                          : "it does not show that the job was submitted with ") +
+                 flag + ": without it the scheduler ends the job with the first lost node");
+  };
+  if (job.scheduler == site::SchedulerKind::pbs) {
+    warn(job.no_kill, "-W tolerate_node_failures=all");
+    return;
+  }
+  if (job.scheduler != site::SchedulerKind::slurm) return;
+  start_helper(loop, site::slurm::batch_script_query(job.job_id), site::query_timeout_s,
+               [warn](const HelperResult& result) {
+                 std::optional<bool> no_kill;
+                 if (result.usable()) no_kill = site::slurm::read_no_kill(result.out);
+                 warn(no_kill, "--no-kill");
+               });
 }
 
 void record_start(failover::LiveWorld& world, const Stage& stage) {
@@ -319,7 +325,7 @@ int run_launch(const Words& words) {
     }
     record_start(world, stage);
     tell_beginning(world, stage);
-    warn_without_no_kill(loop, stage);
+    warn_of_a_mortal_job(loop, stage);
     if (stage.site.job.in_job()) find_program("scancel");  // remembered for the moment of need
     code = stage.options.auto_retry ? run_auto_retry(world, stage) : run_plain(world, stage);
     stopped = world.stopped_after_the_end();

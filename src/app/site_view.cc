@@ -1,6 +1,7 @@
 #include "app/site_view.h"
 
 #include "base/process.h"
+#include "site/ask.h"
 
 namespace ezpz::app {
 
@@ -10,7 +11,7 @@ Result<SiteView> look_around(Loop& loop, const std::string& machine_name,
   view.env = site::current_environment();
   view.hostname = site::own_hostname();
   const AskHelper ask = [&loop](const Argv& argv, double timeout_s) {
-    return run_helper(loop, argv, timeout_s);
+    return site::run_question(loop, argv, timeout_s);
   };
   const auto exists = [](const std::string& name) { return !find_program(name).empty(); };
   view.job = site::discover(view.env, ask, exists, depth);

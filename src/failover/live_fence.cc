@@ -159,7 +159,7 @@ bool LiveWorld::stale_step_on(const std::vector<Node>& hosts, std::string* troub
       return true;  // unknown: overlapping does no harm where there is nothing to overlap
     }
     bool held = false;
-    for (const site::slurm::Step& step : scheduler.read_steps(result.out)) {
+    for (const site::Step& step : scheduler.read_steps(result.out)) {
       if (step.id != last_step_id_) continue;
       for (const std::string& host : step.hosts) {
         held = held || std::any_of(hosts.begin(), hosts.end(),

@@ -23,6 +23,10 @@ constexpr double kClockTolerance_s = 2;
 constexpr double kAnnouncementHolds_s =
     900;  // sbatch --signal=USR1@<seconds> is minutes, not hours
 
+bool time_is_up(double planned_end_s) {
+  return planned_end_s > 0 && wall_s() >= planned_end_s - kClockTolerance_s;
+}
+
 }  // namespace
 
 Status Helpers::start() {
@@ -117,31 +121,33 @@ void LiveWorld::on_stop_signal(int signal) {
 // A scheduler that takes the job down sends SIGTERM first and SIGKILL soon after: what it is must
 // be known, and written, in between.
 void LiveWorld::ask_about_the_end() {
-  const site::Scheduler& scheduler = site::scheduler(settings_.scheduler);
-  if (scheduler.job_query == nullptr || settings_.job_id.empty()) return;
-  start_helper(loop_, scheduler.job_query(settings_.job_id), site::query_timeout_s,
-               [this, alive = std::weak_ptr<int>(alive_), &scheduler](const HelperResult& result) {
-                 if (alive.expired() || !result.usable()) return;
-                 const Result<site::slurm::Job> job = scheduler.read_job(result.out);
-                 if (!job) return;
-                 const double end_s = planned_end_s(*job).value_or(0);
-                 if (current_ != nullptr) note_job(*job, current_->view);
-                 if (job->state == "RUNNING" || job->state == "PENDING") return;
-                 // The banner that names the reason may still be on its way.
-                 loop_.after(kBannerWait_s, [this, alive, state = job->state, end_s] {
-                   if (!alive.expired()) consider_early_end(state, end_s);
-                 });
-               });
+  if (!can_ask()) return;
+  ask_job([this](const Result<site::Job>& job) {
+    if (!job) return;
+    const double end_s = planned_end_s(*job).value_or(0);
+    if (current_ != nullptr) note_job(*job, current_->view);
+    const bool not_ending =
+        job->phase == site::JobPhase::running || job->phase == site::JobPhase::waiting;
+    const bool clock_may_tell = !site::scheduler(settings_.scheduler).state_tells_the_end;
+    if (not_ending && !(clock_may_tell && time_is_up(end_s))) return;
+    // The banner that names the reason may still be on its way.
+    loop_.after(kBannerWait_s,
+                [this, alive = std::weak_ptr<int>(alive_), state = job->state, end_s] {
+                  if (!alive.expired()) consider_early_end(state, end_s);
+                });
+  });
 }
 
-// Once a job is ending, its EndTime is the moment it began to: what counts is what was planned
+// Once a job is ending, SLURM's EndTime is the moment it began to: what counts is what was planned
 // while it ran.
-std::optional<double> LiveWorld::planned_end_s(const site::slurm::Job& job) {
-  if (job.state == "RUNNING" && job.end_time_s) settings_.planned_end_s = job.end_time_s;
+std::optional<double> LiveWorld::planned_end_s(const site::Job& job) {
+  if (job.phase == site::JobPhase::running && job.end_time_s) {
+    settings_.planned_end_s = job.end_time_s;
+  }
   return settings_.planned_end_s;
 }
 
-void LiveWorld::note_job(const site::slurm::Job& job, verdict::SchedulerView& view) {
+void LiveWorld::note_job(const site::Job& job, verdict::SchedulerView& view) {
   view.job_state = job.state;
   view.end_time_s = planned_end_s(job);
 }
@@ -149,8 +155,7 @@ void LiveWorld::note_job(const site::slurm::Job& job, verdict::SchedulerView& vi
 void LiveWorld::consider_early_end(const std::string& job_state, double planned_end_s) {
   if (!stop_announced_.empty() || !settings_.failover) return;
   std::string reason = "cancelled";
-  const bool time_was_up = planned_end_s > 0 && wall_s() >= planned_end_s - kClockTolerance_s;
-  if (job_state == "TIMEOUT" || time_was_up) reason = "walltime";
+  if (job_state == "TIMEOUT" || time_is_up(planned_end_s)) reason = "walltime";
   if (job_state == "PREEMPTED") reason = "preempted";
   if (current_ != nullptr && current_->stream) {
     for (const Fact& fact : current_->stream->facts()) {

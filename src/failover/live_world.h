@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,12 +86,16 @@ class LiveWorld : public World {
   void on_stop_signal(int signal);
   void write_own_line(std::string line);
   HelperResult ask(const Argv&);
+  void ask_job(std::function<void(Result<site::Job>)> done, size_t form = 0);
+  Result<site::Job> job_now();
+  Result<std::map<std::string, std::string>> read_states(const std::string& answer);
+  [[nodiscard]] bool can_ask() const;
   [[nodiscard]] bool is_our_step(const std::string& step_id) const;
   void tell_losses(const supervise::Outcome&, int attempt, int log_opened);
   void ask_about_the_end();
   void consider_early_end(const std::string& job_state, double planned_end_s);
-  std::optional<double> planned_end_s(const site::slurm::Job&);
-  void note_job(const site::slurm::Job&, verdict::SchedulerView&);
+  std::optional<double> planned_end_s(const site::Job&);
+  void note_job(const site::Job&, verdict::SchedulerView&);
   Result<launch::Plan> make_plan(const AttemptInput&, std::string* hostfile_trouble);
   void listen(Attempt&, const launch::Plan&);
   void ask_scheduler(Attempt&);

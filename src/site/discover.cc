@@ -7,6 +7,7 @@
 #include "base/hostlist.h"
 #include "base/text.h"
 #include "site/hostfile.h"
+#include "site/pbs.h"
 #include "site/scheduler.h"
 
 namespace ezpz::site {
@@ -26,6 +27,8 @@ class Finder {
       std::vector<std::string> variables;
       std::vector<std::string> programs;
     };
+    // SLURM first: on a SLURM site PBS_JOBID can be set as well (its PBS look-alikes do that), the
+    // other way round it is not.
     static const Sign signs[] = {
         {SchedulerKind::slurm, {"SLURM_JOB_ID", "SLURM_JOBID"}, {"scontrol", "squeue"}},
         {SchedulerKind::pbs, {"PBS_JOBID"}, {"qstat", "pbsnodes"}},
@@ -110,11 +113,7 @@ class Finder {
   }
 
   void read_pbs_environment() {
-    const size_t dot = found.job_id.find('.');
-    if (dot != std::string::npos) {
-      found.cluster = found.job_id.substr(dot + 1);
-      because("cluster", "the server in PBS_JOBID");
-    }
+    name_pbs_server("the server in PBS_JOBID");
     const auto path = get(env_, "PBS_NODEFILE");
     if (!path) return;
     found.node_file = *path;
@@ -148,6 +147,44 @@ class Finder {
     }
   }
 
+  void ask_pbs(Depth depth, const std::string& hostname) {
+    if (depth == Depth::everything) ask_my_jobs(hostname);
+    const bool lacking = found.in_job() && found.hosts.empty();
+    if (found.in_job() && (lacking || depth != Depth::environment)) ask_job(found.job_id);
+    name_pbs_server("the server in the job's id");
+  }
+
+  void name_pbs_server(const std::string& why) {
+    std::string server = pbs::parse_job_id(found.job_id).server;
+    if (server.empty() || !found.cluster.empty()) return;
+    found.cluster = std::move(server);
+    because("cluster", why);
+  }
+
+  // What the job's own list of hosts may not show: with PBS a dead node stays in it.
+  void ask_nodes(Depth depth) {
+    const Scheduler& row = scheduler(found.scheduler);
+    if (depth != Depth::everything || !found.in_job() || found.hosts.empty()) return;
+    const auto printed = answer(row.nodes_query(found.hosts));
+    if (!printed) return;
+    std::map<std::string, std::string> states;  // by the name before the first dot
+    for (const auto& [host, state] : row.read_nodes(*printed)) states.emplace(label(host), state);
+    size_t known = 0;
+    for (const std::string& host : found.hosts) {
+      const auto state = states.find(label(host));
+      if (state == states.end()) continue;
+      ++known;
+      if (is_usable(state->second) && !is_draining(state->second)) continue;
+      found.unfit_hosts[host] = state->second;
+    }
+    const std::string program = row.nodes_query({})[0];
+    if (known < found.hosts.size()) {
+      found.trouble.push_back(program + " tells the state of " + std::to_string(known) + " of " +
+                              std::to_string(found.hosts.size()) + " hosts");
+    }
+    if (known > 0) because("unfit_hosts", program);
+  }
+
   void because(const std::string& field, const std::string& why) { found.why[field] = why; }
 
   void find_user() {
@@ -163,39 +200,49 @@ class Finder {
   }
 
  private:
+  static std::string label(const std::string& host) {
+    return lower(host.substr(0, host.find('.')));
+  }
+
   std::optional<std::string> answer(const Argv& argv) {
     if (silent_) return std::nullopt;
     HelperResult result = ask_(argv, discovery_timeout_s);
     if (result.usable()) return std::move(result.out);
-    silent_ = result.timed_out;
+    silent_ = result.timed_out || pbs::is_passing_trouble(result.err);
     found.trouble.push_back(result.trouble.empty() ? shell_join(argv) + " failed" : result.trouble);
     return std::nullopt;
   }
 
   void ask_my_jobs(const std::string& hostname) {
-    const auto listed = answer(slurm::my_jobs_query(found.user));
+    const Scheduler& row = scheduler(found.scheduler);
+    const Argv query = row.my_jobs_query(found.user);
+    const auto listed = answer(query);
     if (!listed) return;
-    found.running_jobs = slurm::read_my_jobs(*listed);
-    because("running_jobs", "squeue -u " + found.user);
+    found.running_jobs = row.read_my_jobs(*listed);
+    because("running_jobs", query[0] + " -u " + found.user);
     if (found.in_job() || hostname.empty()) return;
     // Outside a job's environment (a shell through ssh, say), but perhaps on one of its nodes.
     constexpr size_t most_asked = 8;
-    const std::string label = hostname.substr(0, hostname.find('.'));
+    const std::string here = label(hostname);
+    const JobSource& source = row.job_sources[0];
     for (size_t i = 0; i < std::min(found.running_jobs.size(), most_asked); ++i) {
-      const auto printed = answer(slurm::job_query(found.running_jobs[i]));
-      const auto job = printed ? slurm::read_job(*printed) : Result<slurm::Job>(Error{});
+      const auto printed = answer(source.query(found.running_jobs[i]));
+      const auto job = printed ? source.read(*printed) : Result<Job>(Error{});
       if (!job.ok()) continue;
-      if (std::find(job->hosts.begin(), job->hosts.end(), label) == job->hosts.end()) continue;
+      const bool ours = std::any_of(job->hosts.begin(), job->hosts.end(),
+                                    [&](const std::string& host) { return label(host) == here; });
+      if (!ours) continue;
       found.job_id = job->id;
-      because("job_id", "this host is one of the job's (squeue, scontrol)");
+      because("job_id",
+              "this host is one of the job's (" + query[0] + ", " + std::string(source.name) + ")");
       return;
     }
   }
 
   void ask_job(const std::string& id) {
-    Result<slurm::Job> job = Error{"nobody answered", id, ""};
+    Result<Job> job = Error{"nobody answered", id, ""};
     std::string source;
-    for (const slurm::JobSource& each : slurm::job_sources()) {
+    for (const JobSource& each : scheduler(found.scheduler).job_sources) {
       const auto printed = answer(each.query(id));
       if (!printed) continue;
       job = each.read(*printed);
@@ -203,23 +250,37 @@ class Finder {
       if (job.ok()) break;
       found.trouble.push_back(job.error().one_line());
     }
-    if (!job.ok()) return;
-    found.job_state = job->state;
+    if (job.ok()) take(*job, source);
+  }
+
+  void take(const Job& job, const std::string& source) {
+    found.job_state = job.state;
     because("job_state", source);
-    if (job->heterogeneous) {
+    if (job.heterogeneous) {
       found.heterogeneous = true;
       because("heterogeneous", "scontrol shows HetJobId");
     }
-    if (job->end_time_s) {
-      found.end_time_s = job->end_time_s;
-      because("end_time_s", source);
+    const bool pbs = found.scheduler == SchedulerKind::pbs;
+    if (job.end_time_s) {
+      found.end_time_s = job.end_time_s;
+      because("end_time_s",
+              pbs ? source + ": walltime from the start, read in this host's time zone" : source);
+    } else if (pbs && job.phase == JobPhase::running) {
+      because("end_time_s", source + " shows no start and walltime that fit this host's clock");
     }
-    if (job->hosts.empty()) return;
-    const bool shrunk = !found.hosts.empty() && found.hosts != job->hosts;
+    if (job.no_kill && !found.no_kill) {
+      found.no_kill = job.no_kill;
+      because("no_kill", source + (*job.no_kill ? ": tolerate_node_failures = all"
+                                                : ": no tolerate_node_failures = all"));
+    }
+    if (job.hosts.empty()) return;
+    // PBS's list never shrinks, and the node file spells the hosts as launchers know them.
+    if (pbs && !found.hosts.empty()) return;
+    const bool shrunk = !found.hosts.empty() && found.hosts != job.hosts;
     because("hosts",
             shrunk ? source + "; the environment names others, as it does after a node was lost"
                    : source);
-    found.hosts = std::move(job->hosts);
+    found.hosts = job.hosts;
   }
 
   const Environment& env_;
@@ -247,10 +308,12 @@ Discovery discover(const Environment& env, const AskHelper& ask, const ProgramEx
       break;
     case SchedulerKind::pbs:
       finder.read_pbs_environment();
+      finder.ask_pbs(depth, hostname);
       break;
     case SchedulerKind::none:
-      break;
+      return std::move(finder.found);
   }
+  finder.ask_nodes(depth);
   return std::move(finder.found);
 }
 

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +12,7 @@ namespace ezpz::site {
 namespace {
 
 using Hosts = std::vector<std::string>;
+using States = std::map<std::string, std::string>;
 
 HelperResult says(const std::string& text) {
   HelperResult result;
@@ -88,6 +90,9 @@ TEST(Discover, AJobsEnvironmentAnswersWithoutAsking) {
 TEST(Discover, TheSchedulersWordOutranksTheEnvironmentAfterANodeLoss) {
   Fake fake{{{"squeue", "42\n"},
              {"show job", job_after_loss},
+             {"show node",
+              "NodeName=nid000001 State=ALLOCATED\nNodeName=nid000003 State=MIXED+DRAIN\n"
+              "NodeName=nid000004 State=ALLOCATED\n"},
              {"batch_script", "#!/bin/sh\n#SBATCH --no-kill\n"}},
             {}};
   const Discovery found = discover(job, fake.ask(), programs({}), Depth::everything, "nid000001");
@@ -97,6 +102,7 @@ TEST(Discover, TheSchedulersWordOutranksTheEnvironmentAfterANodeLoss) {
   EXPECT_EQ(found.end_time_s, slurm::parse_time("2026-11-29T16:10:01"));
   EXPECT_EQ(found.no_kill, true);
   EXPECT_EQ(found.running_jobs, Hosts{"42"});
+  EXPECT_EQ(found.unfit_hosts, (States{{"nid000003", "MIXED+DRAIN"}}));
   EXPECT_TRUE(found.trouble.empty());
 }
 
@@ -190,21 +196,105 @@ TEST(Discover, HeterogeneousJobsAreNoticed) {
   EXPECT_TRUE(discover(env, fake.ask(), programs({}), Depth::environment, "h").heterogeneous);
 }
 
+// A node file as PBS writes it, gone with the test.
+struct NodeFile {
+  explicit NodeFile(const std::string& text)
+      : path(::testing::TempDir() + "ezpz_pbs_nodefile_" + std::to_string(getpid())) {
+    std::ofstream(path) << text;
+  }
+  ~NodeFile() { std::filesystem::remove(path); }
+  std::string path;
+};
+
+constexpr const char* pbs_json =
+    R"({"Jobs":{"7.aurora-pbs-0001.host":{"Job_Owner":"me@uan1",
+    "job_state":"R","exec_host":"x1/0*208+x2/0*208","stime":"Sun Nov 29 15:22:35 2026",
+    "Resource_List":{"walltime":"30:00:00"},"tolerate_node_failures":"all"}}})";
+
+constexpr const char* pbs_nodes_json =
+    R"({"nodes":{"x1":{"Mom":"x1.hsn.cm.site","state":"job-busy"},
+                 "x2":{"Mom":"x2.hsn.cm.site","state":"job-busy,down"},
+                 "x3":{"state":"down"}}})";
+
 TEST(Discover, PbsIsRecognisedAndItsNodeFileRead) {
-  const std::string path = ::testing::TempDir() + "ezpz_pbs_nodefile";
-  std::ofstream(path) << "x1.hsn.cm.site\nx1.hsn.cm.site\nx2.hsn.cm.site\nx2.hsn.cm.site\n";
+  const NodeFile file("x1.hsn.cm.site\nx1.hsn.cm.site\nx2.hsn.cm.site\nx2.hsn.cm.site\n");
   Fake fake;
-  const Discovery found =
-      discover({{"PBS_JOBID", "123.aurora-pbs-0001.hostmgmt.cm.aurora.alcf.anl.gov"},
-                {"PBS_NODEFILE", path}},
-               fake.ask(), programs({}), Depth::everything, "x1");
+  const Environment env = {{"PBS_JOBID", "123.aurora-pbs-0001.hostmgmt.cm.aurora.alcf.anl.gov"},
+                           {"PBS_NODEFILE", file.path}};
+  const Discovery found = discover(env, fake.ask(), programs({}), Depth::environment, "x1");
+  EXPECT_TRUE(fake.asked.empty());
   EXPECT_EQ(found.scheduler, SchedulerKind::pbs);
   EXPECT_EQ(found.hosts, (Hosts{"x1.hsn.cm.site", "x2.hsn.cm.site"}));
   EXPECT_EQ(found.cluster, "aurora-pbs-0001.hostmgmt.cm.aurora.alcf.anl.gov");
-  std::filesystem::remove(path);
-  const Discovery gone = discover({{"PBS_JOBID", "1.s"}, {"PBS_NODEFILE", path}}, fake.ask(),
-                                  programs({}), Depth::environment, "x1");
-  EXPECT_EQ(gone.trouble.size(), 1U);
+}
+
+TEST(Discover, PbsTellsTheRestAndTheNodeFileKeepsItsSpelling) {
+  const NodeFile file("x1.hsn.cm.site\nx2.hsn.cm.site\n");
+  Fake fake{{{"qstat -u me", "7.aurora-pbs-0* me q j 1 2 2 -- 30:00 R 00:01\n"},
+             {"qstat -f -F json 7", pbs_json},
+             {"pbsnodes", pbs_nodes_json}},
+            {}};
+  const Environment env = {
+      {"PBS_JOBID", "7.aurora-pbs-0001.host"}, {"PBS_NODEFILE", file.path}, {"USER", "me"}};
+  const Discovery found = discover(env, fake.ask(), programs({}), Depth::everything, "x1");
+  EXPECT_EQ(found.hosts, (Hosts{"x1.hsn.cm.site", "x2.hsn.cm.site"}));
+  EXPECT_EQ(found.why.at("hosts"), "PBS_NODEFILE");
+  EXPECT_EQ(found.end_time_s, *slurm::parse_time("2026-11-29T15:22:35") + 30 * 3600);
+  EXPECT_NE(found.why.at("end_time_s").find("time zone"), std::string::npos);
+  EXPECT_EQ(found.job_state, "R");
+  EXPECT_EQ(found.no_kill, true);
+  EXPECT_EQ(found.running_jobs, Hosts{"7"});
+  EXPECT_EQ(found.unfit_hosts, (States{{"x2.hsn.cm.site", "job-busy,down"}}));
+  EXPECT_TRUE(found.trouble.empty());
+}
+
+TEST(Discover, WithoutItsNodeFilePbsIsAskedForTheHosts) {
+  Fake fake{{{"qstat -f -F json 7", pbs_json}}, {}};
+  const Discovery found =
+      discover({{"PBS_JOBID", "7.aurora-pbs-0001.host"}, {"PBS_NODEFILE", "/nowhere/7"}},
+               fake.ask(), programs({}), Depth::environment, "x1");
+  EXPECT_EQ(found.hosts, (Hosts{"x1", "x2"}));
+  ASSERT_EQ(found.trouble.size(), 1U);
+  EXPECT_NE(found.trouble[0].find("/nowhere/7"), std::string::npos);
+}
+
+TEST(Discover, JsonThatAUsersVariableBreaksIsAskedForAsText) {
+  Fake fake{{{"json", R"({"Jobs":{"7.srv":{"job_state":"R","Variable_List":{"A":"say "no""}}}})"},
+             {"qstat -f -w 7.srv", "Job Id: 7.srv\n    job_state = R\n    exec_host = h1/0\n"}},
+            {}};
+  const Discovery found =
+      discover({{"PBS_JOBID", "7.srv"}}, fake.ask(), programs({}), Depth::job, "h1");
+  EXPECT_EQ(found.hosts, Hosts{"h1"});
+  EXPECT_EQ(found.why.at("job_state"), "qstat -f -w");
+  EXPECT_EQ(found.no_kill, false);
+  ASSERT_EQ(found.trouble.size(), 1U);
+  EXPECT_NE(found.trouble[0].find("JSON"), std::string::npos);
+}
+
+TEST(Discover, AServerThatCannotBeReachedIsNotAskedEverythingElse) {
+  int asked = 0;
+  const AskHelper ask = [&asked](const Argv& argv, double) {
+    ++asked;
+    HelperResult fails;
+    fails.started = true;
+    fails.exit.code = 1;
+    fails.err = argv[0] + ": cannot connect to server srv (errno=15010)\n";
+    fails.trouble = argv[0] + ": exit code 1: " + fails.err;
+    return fails;
+  };
+  const Discovery found = discover({{"PBS_JOBID", "7.srv"}, {"USER", "me"}}, ask, programs({}),
+                                   Depth::everything, "h1");
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(found.trouble.size(), 1U);
+  EXPECT_EQ(found.job_id, "7.srv");
+}
+
+TEST(Discover, BothSchedulersVariablesAreSlurmsLookAlikes) {
+  Environment env = job;
+  env["PBS_JOBID"] = "42.lab";
+  Fake fake;
+  EXPECT_EQ(discover(env, fake.ask(), programs({}), Depth::environment, "h").scheduler,
+            SchedulerKind::slurm);
 }
 
 TEST(Discover, WithoutASchedulerThatIsTheAnswer) {
@@ -213,7 +303,7 @@ TEST(Discover, WithoutASchedulerThatIsTheAnswer) {
   EXPECT_EQ(found.scheduler, SchedulerKind::none);
   EXPECT_TRUE(fake.asked.empty());
   EXPECT_FALSE(found.user.empty());
-  EXPECT_EQ(scheduler(SchedulerKind::none).job_query, nullptr);
+  EXPECT_TRUE(scheduler(SchedulerKind::none).job_sources.empty());
   EXPECT_NE(scheduler(SchedulerKind::slurm).nodes_query, nullptr);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/process.h"
 #include "base/result.h"
 #include "site/environment.h"
+#include "site/job.h"
 #include "site/slurm.h"
 
 namespace ezpz::site {
@@ -23,12 +25,20 @@ std::string_view to_string(SchedulerKind);
 // of the answers. A null entry cannot be asked there.
 struct Scheduler {
   SchedulerKind kind;
-  Argv (*job_query)(const std::string& job_id);
-  Result<slurm::Job> (*read_job)(std::string_view output);
+  // Whoever answers about a job, best first; empty: nobody does.
+  std::span<const JobSource> job_sources;
+  Argv (*my_jobs_query)(const std::string& user);
+  std::vector<std::string> (*read_my_jobs)(std::string_view output);
   Argv (*nodes_query)(const std::vector<std::string>& hosts);
   std::map<std::string, std::string> (*read_nodes)(std::string_view output);
   Argv (*steps_query)(const std::string& job_id);
-  std::vector<slurm::Step> (*read_steps)(std::string_view output);
+  std::vector<Step> (*read_steps)(std::string_view output);
+  // A host that is lost leaves the job's list of hosts (SLURM); or it stays there, and only the
+  // node's own state tells (PBS).
+  bool lost_hosts_leave_the_job;
+  // A job that is being ended has a state that says so, and often why (SLURM); or it looks like one
+  // that runs until it is gone, and only the clock tells (PBS).
+  bool state_tells_the_end;
 };
 const Scheduler& scheduler(SchedulerKind);
 
@@ -39,8 +49,8 @@ inline constexpr double query_timeout_s = 10;
 inline constexpr double discovery_timeout_s = 4;
 inline constexpr double name_lookup_timeout_s = 1;
 
-// May ranks be started on a node in this state? DRAINING and DRAINED are not a fault of an active
-// host, but a draining spare is not taken into use: ask is_draining() for that.
+// May ranks be started on a node in this state? DRAINING, DRAINED and PBS's "offline" are not a
+// fault of an active host, but such a spare is not taken into use: ask is_draining() for that.
 bool is_usable(std::string_view node_state);
 // What we call the state of a host the scheduler has taken out of the job: never usable.
 inline constexpr std::string_view kNotInJob = "NOT_IN_JOB";
@@ -56,6 +66,9 @@ struct Discovery {
   SchedulerKind scheduler = SchedulerKind::none;
   std::string job_id;              // empty: outside any job
   std::vector<std::string> hosts;  // of the job, scheduler's spelling and order; empty: unknown
+  // Those of them that the scheduler would start nothing on, or nothing new: host -> state. Only
+  // with Depth::everything.
+  std::map<std::string, std::string> unfit_hosts;
   std::vector<std::string> running_jobs;  // of this user; only with Depth::everything
   std::string node_file;                  // the scheduler's own file, where it has one
   std::optional<double> end_time_s;       // wall clock

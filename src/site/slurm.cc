@@ -63,6 +63,12 @@ std::vector<std::string> hosts_of(const std::optional<std::string>& list) {
   return hosts.ok() ? *std::move(hosts) : std::vector<std::string>{};
 }
 
+JobPhase phase_of(std::string_view state) {
+  if (state == "RUNNING") return JobPhase::running;
+  if (state == "PENDING") return JobPhase::waiting;
+  return state.empty() ? JobPhase::unknown : JobPhase::ending;
+}
+
 // Counts what a device list like "0,1,2,3" or "0-3,7" names; 0 when it is not one.
 int count_devices(const std::string& list) {
   int count = 0;
@@ -107,6 +113,7 @@ Result<Job> read_job(std::string_view output) {
   job.user = record.get("UserId").value_or("");
   job.user = job.user.substr(0, job.user.find('('));
   job.state = record.get("JobState").value_or("");
+  job.phase = phase_of(job.state);
   job.hosts = hosts_of(record.get("NodeList"));
   if (const auto end = record.get("EndTime")) job.end_time_s = parse_time(*end);
   // HetJobId stands in front of the user's text; PackJobId before SLURM 20.02.
@@ -150,6 +157,7 @@ Result<Job> read_job_fields(std::string_view output, const char* program) {
     if (fields.size() < 3 || fields[0].empty()) continue;
     Job job;
     job.state = fields[0].substr(0, fields[0].find(' '));
+    job.phase = phase_of(job.state);
     job.end_time_s = parse_time(fields[1]);
     job.hosts = hosts_of(fields[2]);
     return job;

@@ -12,18 +12,11 @@
 #include "base/process.h"
 #include "base/result.h"
 #include "site/environment.h"
+#include "site/job.h"
 
 namespace ezpz::site::slurm {
 
-// scontrol's view of a job: the truth, also after a node was lost.
-struct Job {
-  std::string id;
-  std::string state;                 // "RUNNING", "COMPLETING", "TIMEOUT", ...
-  std::vector<std::string> hosts;    // in SLURM's node order; shrinks when a node is lost
-  std::optional<double> end_time_s;  // wall clock; nothing when unlimited or unknown
-  bool heterogeneous = false;
-  std::string user;
-};
+// scontrol's view of a job: the truth, also after a node was lost (its hosts then shrink).
 Argv job_query(const std::string& job_id);      // scontrol show job -o ID
 Result<Job> read_job(std::string_view output);  // the first job printed
 
@@ -34,11 +27,6 @@ std::optional<bool> read_no_kill(std::string_view batch_script);
 
 // Whoever answers about a job, best first: scontrol knows most, squeue and the accounting (where a
 // site keeps one) still answer when it fails. Their answers lack what they do not print.
-struct JobSource {
-  std::string_view name;
-  Argv (*query)(const std::string& job_id);
-  Result<Job> (*read)(std::string_view output);
-};
 std::span<const JobSource> job_sources();
 
 Argv my_jobs_query(const std::string& user);                     // the user's running jobs
@@ -49,11 +37,6 @@ std::vector<std::string> read_my_jobs(std::string_view output);  // ids, ascendi
 Argv nodes_query(const std::vector<std::string>& hosts);  // scontrol show node -o LIST
 std::map<std::string, std::string> read_nodes(std::string_view output);
 
-struct Step {
-  std::string id;     // "57520568.0"; "57520568.batch" and ".extern" are left out
-  std::string state;  // "RUNNING", "COMPLETING"
-  std::vector<std::string> hosts;
-};
 Argv steps_query(const std::string& job_id);
 std::vector<Step> read_steps(std::string_view output);
 

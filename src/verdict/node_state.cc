@@ -13,18 +13,28 @@ struct NodeWord {
   NodeHealth health;
 };
 constexpr std::array kNodeWords{
+    // both
     NodeWord{"DOWN", NodeHealth::lost},
+    // SLURM
     NodeWord{"FAIL", NodeHealth::lost},
     NodeWord{"FAILED", NodeHealth::lost},
-    NodeWord{"STATE-UNKNOWN", NodeHealth::lost},
     NodeWord{"NOT_RESPONDING", NodeHealth::silent},
     NodeWord{"NO_RESPOND", NodeHealth::silent},
+    // PBS. A node that the server has not heard of yet, or no longer hears of from its mom, is
+    // called down beside it when it is lost. "offline" is an operator's wish for later: what runs
+    // there runs on.
+    NodeWord{"STATE-UNKNOWN", NodeHealth::silent},
+    NodeWord{"STALE", NodeHealth::silent},
+    NodeWord{"UNRESOLVABLE", NodeHealth::silent},
+    NodeWord{"OFFLINE", NodeHealth::fine},
 };
 
 struct JobEnd {
   std::string_view state;
   Kind kind;
 };
+// SLURM's words alone. PBS's letters never say how a job ended ("F" is finished, well or not), and
+// none of them is a word here.
 constexpr std::array kJobEnds{
     JobEnd{"TIMEOUT", Kind::walltime},       JobEnd{"DEADLINE", Kind::walltime},
     JobEnd{"CANCELLED", Kind::cancelled},    JobEnd{"REVOKED", Kind::cancelled},

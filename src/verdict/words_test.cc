@@ -13,16 +13,18 @@ namespace {
 using namespace testing;
 
 TEST(NodeHealth, TellsLostFromSilentFromFine) {
-  for (const char* state : {"DOWN", "DOWN*", "DOWN+DRAIN", "IDLE+FAIL", "down",
-                            "state-unknown,down", "DOWN+NOT_RESPONDING", "FAIL*"}) {
+  for (const char* state :
+       {"DOWN", "DOWN*", "DOWN+DRAIN", "IDLE+FAIL", "down", "state-unknown,down",
+        "DOWN+NOT_RESPONDING", "FAIL*", "down,offline", "offline,down", "job-busy,down"}) {
     EXPECT_EQ(node_health(state), NodeHealth::lost) << state;
   }
-  for (const char* state : {"ALLOCATED*", "MIXED+NOT_RESPONDING", "IDLE+NO_RESPOND"}) {
+  for (const char* state : {"ALLOCATED*", "MIXED+NOT_RESPONDING", "IDLE+NO_RESPOND",
+                            "state-unknown", "stale", "offline,state-unknown"}) {
     EXPECT_EQ(node_health(state), NodeHealth::silent) << state;
   }
-  for (const char* state :
-       {"", "IDLE", "ALLOCATED", "MIXED", "DRAINING", "DRAINED", "DRAIN", "IDLE~", "FAILING",
-        "FUTURE", "job-exclusive", "free", "free,DOWNHILL"}) {
+  for (const char* state : {"", "IDLE", "ALLOCATED", "MIXED", "DRAINING", "DRAINED", "DRAIN",
+                            "IDLE~", "FAILING", "FUTURE", "job-exclusive", "free", "free,DOWNHILL",
+                            "offline", "offline,job-busy", "busy"}) {
     EXPECT_EQ(node_health(state), NodeHealth::fine) << state;
   }
 }
@@ -31,6 +33,12 @@ TEST(JobState, AnEndIsOnlyWhatSaysSoByItself) {
   EXPECT_EQ(end_of_job("TIMEOUT"), Kind::walltime);
   EXPECT_EQ(end_of_job("cancelled by 1000"), Kind::cancelled);
   for (const char* state : {"", "RUNNING", "COMPLETING", "COMPLETED", "FAILED", "NODE_FAILED"}) {
+    EXPECT_EQ(end_of_job(state), std::nullopt) << state;
+  }
+}
+
+TEST(JobState, TheLettersOfPbsAreNotSlurms) {
+  for (const char* state : {"R", "E", "F", "H", "Q", "B", "X", "S", "U", "W", "T", "M", "f"}) {
     EXPECT_EQ(end_of_job(state), std::nullopt) << state;
   }
 }
