@@ -12,6 +12,7 @@
 #include "base/flags.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "evidence/escapes.h"
 #include "evidence/explain.h"
 #include "evidence/segments.h"
 
@@ -183,14 +184,12 @@ class Trial {
 
   void consider(std::string_view segment, int64_t line) {
     bool wrong = false;
-    looks_wrong_.scan(segment, [&wrong](size_t, int literal) {
-      wrong = wrong || literal != evidence::Prefilter::kDirty;
-    });
+    looks_wrong_.scan(segment, [&wrong](size_t, int) { wrong = true; });
     if (!wrong) return;
     ++unknown_lines_;
     if (unknown_.size() == kMostUnknown) return;
     std::string clean;
-    evidence::strip_escapes(segment, &clean);
+    evidence::strip_escapes(segment, evidence::kMaxLine, &clean);
     unknown_.emplace_back(line, printable(trim(clean)));
   }
 

@@ -37,13 +37,15 @@ bool parse(std::string_view word, Role* out);
 
 // What happened, in the terms attribution reasons with.
 enum class Event {
-  message,      // an error text of kind `kind`; the default
-  death,        // processes ended: `signal` or `code` says how
-  node_lost,    // the launcher or scheduler says the node itself is gone
-  teardown,     // a mark: from here on processes die because somebody is ending them
-  limit,        // the scheduler ended the job or step for a stated reason (kind says which)
-  placement,    // `ranks` run on `host`
-  launcher,     // the launcher could not start what it was asked to start
+  message,        // an error text of kind `kind`; the default
+  death,          // processes ended: `signal` or `code` says how
+  node_lost,      // the launcher or scheduler says the node itself is gone
+  teardown,       // a mark: from here on processes die because somebody is ending them
+  limit,          // the scheduler ended the job or step for a stated reason (kind says which)
+  placement,      // `ranks` run on `host`
+  launcher,       // the launcher could not start what it was asked to start
+  within_host,    // ranks talk inside one host
+  between_hosts,  // ranks talk over a network: the job has several hosts
   unreachable,  // somebody lost contact with `host`, or could not start on it: true or not, a hint
 };
 std::string_view to_string(Event);

@@ -1,4 +1,5 @@
 #include "evidence/explain.h"
+#include "evidence/stream.h"
 
 #include <algorithm>
 #include <set>
@@ -125,7 +126,6 @@ Look Explainer::look(const Entry& entry, std::string_view message, const Outcome
 void Explainer::look_at_message(std::string_view message, const Outcome& outcome) {
   std::set<uint16_t> entries;
   tables_.prefilter.scan(message, [&](size_t, int literal) {
-    if (literal == Prefilter::kDirty) return;
     const LiteralUse& use = tables_.uses[static_cast<size_t>(literal)];
     entries.insert(use.entries.begin(), use.entries.end());
   });
@@ -137,11 +137,10 @@ void Explainer::look_at_message(std::string_view message, const Outcome& outcome
 
 const Explanation* Explainer::explain(std::string_view segment, int64_t line) {
   stripped_.clear();
-  strip_escapes(segment, &stripped_);
+  strip_escapes(segment, kMaxLine, &stripped_);
   std::vector<size_t> starts;
   bool triggered = false;
   tables_.prefilter.scan(stripped_, [&](size_t at, int literal) {
-    if (literal == Prefilter::kDirty) return;
     const LiteralUse& use = tables_.uses[static_cast<size_t>(literal)];
     triggered = triggered || !use.entries.empty();
     if (use.speaker) starts.push_back(at);
@@ -151,7 +150,7 @@ const Explanation* Explainer::explain(std::string_view segment, int64_t line) {
   const std::string_view clean = stripped_;
   explanation_ = Explanation();
   explanation_.text = printable(clean, kMaxShown);
-  const Outcome& outcome = matcher_.match(segment, line);
+  const Outcome& outcome = matcher_.match(stripped_, line);
   explanation_.facts = outcome.facts;
   Origin origin;
   size_t begin = read_labels(tables_.labels, clean, &origin);

@@ -2,6 +2,7 @@
 // came late must not be lost in what came often.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,11 +15,16 @@ namespace ezpz::evidence {
 class FactStore {
  public:
   // At most max_facts are kept. The first half of that is for whatever comes first; then only the
-  // first of each pattern and host is kept; the last tenth is for patterns not seen at all yet.
+  // first of each pattern and host is kept; the last tenth is for patterns not seen at all yet. Of
+  // remarks (context that names no host and marks no event of the job) kMaxRemarks of a pattern are
+  // kept: a network library prints some of them for each channel of each rank.
+  static constexpr int kMaxRemarks = 32;
   explicit FactStore(size_t max_facts) : max_facts_(max_facts) {}
 
   // The kept fact, or nullptr when there was no room for it.
   const Fact* add(Fact fact);
+  // No further fact of this pattern that names no host will be kept.
+  [[nodiscard]] bool is_settled(const std::string& pattern) const;
   [[nodiscard]] const std::vector<Fact>& facts() const { return facts_; }
 
  private:
@@ -26,6 +32,7 @@ class FactStore {
 
   size_t max_facts_;
   size_t placements_ = 0;
+  std::map<std::string, int> remarks_;  // by pattern
   std::vector<Fact> facts_;
   std::set<std::string> patterns_;
   std::set<std::pair<std::string, std::string>> patterns_and_hosts_;

@@ -36,7 +36,8 @@
 //       - a host that somebody could not reach (a launcher lost its daemon there, a start failed)
 //       is
 //         a suspect, and convicted only when an independent speaker names it too: a bad route or a
-//         launcher's bug prints the same (public cases: a head node behind NAT, wrong munge keys);
+//         launcher's bug prints the same (public cases: a head node behind NAT, wrong munge keys).
+//         Not in mid-run: one host with which contact is lost after steps were made is convicted;
 //       - a launcher that cannot start ranks on exactly one host convicts it when its message says
 //         the node failed; on several hosts it is congestion, a launcher_fault;
 //       - a collective that timed out blames nobody; the ranks that the others waited for are
@@ -48,8 +49,10 @@
 //       - the same failure on two or more hosts convicts nobody, unless several independent
 //       speakers
 //         name one of them and one speaker each of the others.
-//  7. Ended from outside. Deaths by TERM alone, no clock and no scheduler to ask: cancelled, at low
-//     confidence. With a clock that says there was time left it stays unknown.
+//  7. Ended from outside. A return code that says the command could not be run (126, 127) is an
+//     environment fault. Deaths by TERM alone, or a program's word that it was interrupted, with no
+//     clock and no scheduler to ask: cancelled, at low confidence. With a clock that says there was
+//     time left it stays unknown.
 //  8. Silence. The watchdog (ours, the site's, timeout(1)) ended it and nothing is a cause: hang,
 //     nobody is convicted.
 //  9. Unknown stays unknown.
@@ -302,6 +305,8 @@ std::optional<Finding> by_cancel(const CaseFile& file) {
                 (fact.event == Event::message && fact.role != Role::context));
       });
   if (cancel == file.exhibits.end() || file.we_ended_it) return std::nullopt;
+  // A watchdog's word came first: the cancel is its doing.
+  if (file.teardown && file.record.facts[*file.teardown].kind == Kind::hang) return std::nullopt;
   if (something_failed_first(file)) return std::nullopt;
   Finding finding = found(Kind::cancelled, confidence::kSaidByLauncher,
                           "cancelled: the step was cancelled (" + place_of(*cancel->fact) +
@@ -373,6 +378,22 @@ std::optional<Finding> by_mark(const CaseFile& file) {
   return std::nullopt;
 }
 
+// The launcher's own exit code says that the command could not be run at all.
+std::optional<Finding> by_unusable_command(const CaseFile& file) {
+  Fact end;
+  end.event = Event::death;
+  end.code = file.record.exit.code;
+  if (hand_in_death(end) != Hand::unusable) return std::nullopt;
+  Finding finding = found(Kind::env_fault, confidence::kBareExit,
+                          "environment fault: the command could not be run (exit code " +
+                              std::to_string(end.code) + ")",
+                          "came before the command that could not be run");
+  for (const Exhibit& exhibit : file.exhibits) {
+    if (exhibit.fact->kind == Kind::env_fault) finding.use(exhibit);
+  }
+  return finding;
+}
+
 std::optional<Finding> by_outside_end(const CaseFile& file) {
   const AttemptRecord& record = file.record;
   if (record.ending != Ending::exited) return std::nullopt;
@@ -381,7 +402,10 @@ std::optional<Finding> by_outside_end(const CaseFile& file) {
   }
   const auto asked =
       std::find_if(file.exhibits.begin(), file.exhibits.end(), [](const Exhibit& exhibit) {
-        return exhibit.fact->event == Event::death && hand_in_death(*exhibit.fact) == Hand::asked;
+        const Fact& fact = *exhibit.fact;
+        // A program's own word that it was interrupted counts like its death by that signal.
+        const bool interrupted = fact.event == Event::message && fact.kind == Kind::cancelled;
+        return interrupted || (fact.event == Event::death && hand_in_death(fact) == Hand::asked);
       });
   if (asked == file.exhibits.end()) return std::nullopt;
   Finding finding = found(Kind::cancelled, confidence::kInferred,
@@ -421,9 +445,9 @@ std::optional<Finding> by_default(const CaseFile& file) {
 }
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);
-constexpr std::array<Rule, 10> kRules{
-    by_node_loss,   by_scheduler_end, by_user_stop,   by_cancel,  by_clean_end,
-    by_first_cause, by_mark,          by_outside_end, by_silence, by_default,
+constexpr std::array<Rule, 11> kRules{
+    by_node_loss, by_scheduler_end,    by_user_stop,   by_cancel,  by_clean_end, by_first_cause,
+    by_mark,      by_unusable_command, by_outside_end, by_silence, by_default,
 };
 
 }  // namespace

@@ -21,6 +21,11 @@ struct Places {
       if (fact.event != Event::placement || fact.host.empty()) continue;
       for (const int rank : fact.ranks) host_of_rank.emplace(rank, key_of(fact.host));
     }
+    // Where a rank died it ran.
+    for (const Fact& fact : record.facts) {
+      if (fact.event != Event::death || fact.host.empty()) continue;
+      for (const int rank : fact.ranks) host_of_rank.emplace(rank, key_of(fact.host));
+    }
   }
 
   [[nodiscard]] std::string key_of(std::string_view name) const {
@@ -108,6 +113,16 @@ bool begins_teardown(const Fact& fact) {
   }
 }
 
+bool is_one_host_only(const AttemptRecord& record) {
+  if (record.active.size() != 1) return false;
+  if (record.active_known) return true;
+  const auto has = [&record](Event event) {
+    return std::any_of(record.facts.begin(), record.facts.end(),
+                       [event](const Fact& fact) { return fact.event == event; });
+  };
+  return has(Event::within_host) && !has(Event::between_hosts);
+}
+
 }  // namespace
 
 std::vector<int> CaseFile::ranks_on(const std::string& host) const {
@@ -137,7 +152,7 @@ std::vector<const Exhibit*> CaseFile::first_deaths() const {
 
 CaseFile open_case(const AttemptRecord& record, const NodeKey& node_key) {
   const Places places(record, node_key);
-  CaseFile file{record, places.host_of_rank, {}, std::nullopt, false};
+  CaseFile file{record, places.host_of_rank, {}, std::nullopt, is_one_host_only(record), false};
   for (size_t i = 0; i < record.facts.size(); ++i) {
     const Fact& fact = record.facts[i];
     Exhibit exhibit = make_exhibit(i, fact, places);

@@ -34,7 +34,10 @@ struct CaseFile {
   std::map<int, std::string> host_of_rank;  // keys
   std::vector<Exhibit> exhibits;            // one per fact, in the same order
   std::optional<size_t> teardown;           // the fact that marks its beginning
-  bool we_ended_it = false;                 // that mark is a signal of ours
+  // There is no other host: the job's hosts are known, or the log names one and shows ranks that
+  // talk inside it and none that talk to another.
+  bool one_host_only = false;
+  bool we_ended_it = false;  // that mark is a signal of ours
 
   [[nodiscard]] std::vector<int> ranks_on(const std::string& host) const;
   // Ranks of an exhibit; when it names none but an active host, that host's.

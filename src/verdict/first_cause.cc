@@ -106,6 +106,8 @@ std::optional<Weight> weigh(const Exhibit& exhibit, const Killed& killed, bool s
     case Event::teardown:
     case Event::limit:
     case Event::placement:
+    case Event::within_host:
+    case Event::between_hosts:
       return std::nullopt;
   }
   if (!weight) return std::nullopt;

@@ -127,6 +127,18 @@ Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
     }
     return finding;
   }
+  // At a start a bad route or a wrong key looks the same. A host that trained and then fell silent
+  // has no such excuse.
+  if (hosts.size() == 1 && file.record.progress.last_step) {
+    Finding finding =
+        found(Kind::node_failure, confidence::kPartOfHostDied,
+              "node failure: contact with " + *hosts.begin() + " was lost in mid-run: " + quoted,
+              "an echo: contact with " + *hosts.begin() + " was lost");
+    for (const Exhibit* exhibit : same) {
+      if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
+    }
+    return finding;
+  }
   const Kind kind =
       hosts.size() > 1 && cause.kind == Kind::node_failure ? Kind::launcher_fault : cause.kind;
   Finding finding = found(kind, confidence::kMessage, std::string(words_of(kind)) + ": " + quoted,
@@ -189,8 +201,7 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
   verdict.summary += quoted;
   if (hosts.empty()) {
     // Where else than on the only host can its GPU have failed?
-    if (cause.kind == Kind::gpu_fault && may_convict(cause) && file.record.active_known &&
-        file.record.active.size() == 1) {
+    if (cause.kind == Kind::gpu_fault && may_convict(cause) && file.one_host_only) {
       Exhibit placed = *cause.exhibit;
       placed.host = file.record.active.front();
       verdict.summary += " on " + placed.host + ", the only host";
