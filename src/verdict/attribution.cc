@@ -304,6 +304,8 @@ std::optional<Finding> by_cancel(const CaseFile& file) {
                 (fact.event == Event::message && fact.role != Role::context));
       });
   if (cancel == file.exhibits.end() || file.we_ended_it) return std::nullopt;
+  // A watchdog's word before it says who cancelled, and why.
+  if (file.teardown && file.exhibits[*file.teardown].fact->kind == Kind::hang) return std::nullopt;
   if (something_failed_first(file)) return std::nullopt;
   Finding finding = found(Kind::cancelled, confidence::kSaidByLauncher,
                           "cancelled: the step was cancelled (" + place_of(*cancel->fact) +
