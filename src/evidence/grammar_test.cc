@@ -62,9 +62,17 @@ std::string entry(const std::string& extra) {
          extra + "\n";
 }
 
+// A communicator's ranks are the topology's, and tried there.
+bool tells_a_communicator(const std::string& id) {
+  const auto& entries = test_grammar().tables().entries;
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+    return entry.spec.id == id && entry.spec.purpose == Purpose::communicator;
+  });
+}
+
 TEST(Grammar, EveryExampleIsFoundInTheStreamWithItsCaptures) {
   for (const Grammar::Example& example : test_grammar().examples()) {
-    if (!example.matches) continue;
+    if (!example.matches || tells_a_communicator(example.pattern)) continue;
     SCOPED_TRACE(example.pattern + ": " + example.line);
     if (example.preface) {
       Matcher matcher(test_grammar().tables());
@@ -89,7 +97,8 @@ TEST(Grammar, EveryExampleIsFoundInTheStreamWithItsCaptures) {
     for (const Fact& fact : stream.facts()) {
       if (fact.pattern == example.pattern && found == nullptr) found = &fact;
     }
-    ASSERT_NE(found, nullptr);
+    EXPECT_NE(found, nullptr);
+    if (found == nullptr) continue;
     for (const auto& [name, text] : example.expect) {
       const std::optional<Field> which = field(name);
       ASSERT_TRUE(which.has_value()) << name;

@@ -292,8 +292,10 @@ bool something_failed_first(const CaseFile& file) {
   if (!file.first_deaths().empty()) return true;
   const std::optional<Cause> cause = first_cause(file);
   if (!cause) return false;
+  const Event event = cause->exhibit->fact->event;
   return cause->weight == Weight::proof ||
-         (cause->exhibit->fact->event == Event::launcher && !cause->exhibit->in_teardown);
+         ((event == Event::launcher || event == Event::unreachable) &&
+          !cause->exhibit->in_teardown);
 }
 
 std::optional<Finding> by_cancel(const CaseFile& file) {
@@ -364,6 +366,11 @@ std::optional<Finding> by_mark(const CaseFile& file) {
       finding = found(Kind::app_error, confidence::kBareExit,
                       "program error: the launcher says a rank failed (" + place_of(fact) +
                           "), and nothing says which",
+                      "came later");
+    } else if (fact.kind == Kind::launcher_fault) {
+      finding = found(Kind::launcher_fault, confidence::kInferred,
+                      "launcher fault: the launcher gave up (" + place_of(fact) +
+                          "), and nothing says why or where",
                       "came later");
     } else if (fact.kind == Kind::hang) {
       finding = found(

@@ -299,6 +299,13 @@ TEST(Attribution, ACancelBannerAfterADeathIsOnlyTheLaunchersOwn) {
                 Kind::app_error);
 }
 
+TEST(Attribution, AWatchdogsWordBeforeTheCancelBannerMakesItAHang) {
+  const AttemptRecord record =
+      attempt(124, {teardown(Kind::hang), cancel_banner(), terminated("nid001304", {0, 1, 2, 3}),
+                    killed("nid001306", {4, 5, 6, 7})});
+  expect_nobody(judge_attempt(record), Kind::hang);
+}
+
 TEST(Attribution, AnErrorTextLongBeforeACancelDoesNotUndoIt) {
   expect_nobody(
       judge_attempt(attempt(143, {message(Kind::filesystem_fault, "Stale file handle"),

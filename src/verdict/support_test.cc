@@ -34,6 +34,20 @@ TEST(LostContact, AloneItMakesASuspectAndConvictsNobody) {
   EXPECT_EQ(v.suspects, Hosts{"nid001306"});
 }
 
+TEST(LostContact, TheTeardownThatALauncherBeginsAfterItIsNobodysWish) {
+  const Verdict v =
+      judge_attempt(attempt(1, {lost_contact("nid001306"), teardown(Kind::cancelled)}));
+  EXPECT_EQ(v.kind, Kind::launcher_fault);
+  EXPECT_EQ(v.suspects, Hosts{"nid001306"});
+}
+
+TEST(LostContact, ALauncherThatGivesUpWithoutSayingWhyIsAtFaultOnlyIfNothingElseIs) {
+  const Fact gave_up = teardown(Kind::launcher_fault);
+  EXPECT_EQ(judge_attempt(attempt(1, {gave_up})).kind, Kind::launcher_fault);
+  EXPECT_EQ(judge_attempt(attempt(1, {crashed("nid001306", {4}, 11), gave_up})).kind,
+            Kind::app_error);
+}
+
 TEST(LostContact, TwoLinesOfOneSpeakerAreOneWitness) {
   const Verdict v = judge_attempt(attempt(1, {lost_contact("nid001306", "srun.socket"),
                                               lost_contact("nid001306", "srun.task_launch")}));
