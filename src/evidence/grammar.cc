@@ -420,7 +420,6 @@ bool Grammar::covers_launcher(std::string_view name) const {
 std::vector<Grammar::Example> Grammar::examples() const {
   std::vector<Example> all;
   for (const Entry& entry : tables_->entries) {
-    if (entry.spec.purpose == Purpose::communicator) continue;  // no fact
     const bool preface = entry.spec.purpose == Purpose::preface;
     for (const ExampleLine& example : entry.spec.examples) {
       all.push_back({entry.spec.id, example.line, true, preface, example.expect});
