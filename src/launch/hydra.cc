@@ -13,6 +13,9 @@ namespace {
 
 const std::vector<std::string> host_flags = {"f",    "hostfile", "machinefile", "machine",
                                              "host", "hosts",    "hostlist",    "configfile"};
+// With -genvlist MPICH 4.0.2 does not look at the last variable of its environment (not of the
+// list): this one is there to be that. Changes are appended in the order of their names.
+constexpr const char* last_variable = "zzzz_ezpz_last";
 const std::vector<std::string> count_flags = {"n", "np", "ppn", "perhost", "rr", "gr"};
 
 // "a:2": ranks each; with the same number everywhere -ppn says it.
@@ -63,6 +66,7 @@ Result<Plan> plan_hydra(const Request& request) {
   if (request.intel_mpi) plan.env.emplace("I_MPI_JOB_RESPECT_PROCESS_PLACEMENT", "0");
   if (!gave_any(given, {"genvall", "genvnone", "genvlist", "envall", "envnone", "envlist"})) {
     plan.argv.insert(plan.argv.end(), {"-genvlist", join(names_for_ranks(plan, request), ",")});
+    plan.env[last_variable] = "1";
   }
   add_mpi_command(plan, request);
   return plan;
