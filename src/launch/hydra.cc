@@ -2,6 +2,9 @@
 //  - SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 to mpiexec reach every rank at once, and nothing follows:
 //    ranks that ignore SIGTERM live on, however often it comes. SIGKILL to mpiexec ends them all
 //    within a tenth of a second: a proxy that loses its connection ends its ranks.
+//  - The first rank that dies of a signal (SIGTERM too) makes it end all others at once. A rank
+//  that
+//    exits with an error ends none, and is told by the exit code alone.
 //  - Variables travel over the proxies' sockets: no value is on any command line.
 #include "base/text.h"
 #include "launch/counts.h"
@@ -34,6 +37,7 @@ Result<Plan> plan_hydra(const Request& request) {
       ranks_on_hosts(request.ranks, static_cast<int>(request.hosts.size()));
   Plan plan = start_mpi_plan("hydra", request, counts);
   plan.hard_signal = SIGKILL;
+  plan.silent_exit = true;
   plan.argv = {request.program.empty() ? "mpiexec" : request.program};
   const bool even = is_even(request);
   std::vector<std::string> lines;

@@ -39,6 +39,7 @@ from lab_node import Node
 BASE = Path("/var/tmp")
 LIFETIME_S = 30 * 60
 TOOLS = ("ip", "nsenter", "unshare", "setsid")
+CONNECT_S = 2  # as ssh's ConnectTimeout
 GATEWAY_NAME = "gateway"
 
 AGENT = """\
@@ -53,11 +54,11 @@ shift
 [ -f {folder}/"$host.host" ] || {{ echo "rsh: $host: no such host" >&2; exit 255; }}
 read -r pid address < {folder}/"$host.host"
 # Entering needs no network, rsh does: a closed port of a host that can be reached refuses.
-said=$(LC_ALL=C bash -c 'exec 3<>"/dev/tcp/$0/1"' "$address" 2>&1)
+said=$(LC_ALL=C timeout {connect_s} bash -c 'exec 3<>"/dev/tcp/$0/1"' "$address" 2>&1)
 case $said in
   *refused*) ;;
   *)
-    echo "rsh: connect to host $host: No route to host" >&2
+    echo "rsh: connect to host $host: Connection timed out" >&2
     exit 255
     ;;
 esac
@@ -140,7 +141,7 @@ class Hosts:
     def _write_agent(self):
         marks = " ".join(f'{name}="${name}"' for name in self._marks)
         self.agent = self.directory / "agent"
-        self.agent.write_text(AGENT.format(folder=shlex.quote(str(self.directory)), marks=marks))
+        self.agent.write_text(AGENT.format(connect_s=CONNECT_S, folder=shlex.quote(str(self.directory)), marks=marks))
         self.agent.chmod(0o755)
 
     def _record(self):

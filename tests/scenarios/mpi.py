@@ -86,7 +86,7 @@ def trains_to_the_end(context, mpi):
 def uneven_ranks_run_as_planned(context, mpi):
     """Six ranks over four hosts are 2, 2, 1, 1, and each knows which host is its own."""
     show = ["/bin/sh", "-c", "echo AT=$RANK/$WORLD_SIZE:$EZPZ_NODE:$NODE_RANK:$LOCAL_RANK/$LOCAL_WORLD_SIZE"]
-    how = {"active": 4, "ppn": 2, "flags": ["-n", 6], "command": show}
+    how = {"active": 4, "ppn": None, "flags": ["-n", 6], "command": show}
     for plain in (True, False):  # hosts on the command line, hosts in a file
         job = MpiJob(context, mpi, plain=plain, **how)
         check_equal(job.wait(), 0, f"return code; {job.stderr()}")
@@ -176,18 +176,16 @@ def a_pulled_cable_is_a_hang_and_convicts_nobody(context, mpi):
 
 @both
 def sigterm_gives_every_rank_its_grace(context, mpi):
-    """SIGTERM to ezpz reaches every rank as SIGTERM, once; they save, however long Open MPI itself
-    would have left them, and the end is orderly."""
-    job = started(context, mpi, steps=2000)
+    """SIGTERM to ezpz reaches every rank as SIGTERM, once, and each has the time it needs to save, more
+    than the two seconds that Open MPI itself would leave it."""
+    script = 'trap "echo TERM=$RANK; sleep 3; echo SAVED=$RANK; exit 0" TERM; echo READY; while :; do sleep 0.1; done'
+    job = MpiJob(context, mpi, command=["/bin/sh", "-c", script])
+    wait_until("all ranks to start", lambda: job.stdout().count(b"READY") == 4, FIRST_WAIT_S)
     job.signal(signal.SIGTERM)
-    code = job.wait(20)
-    check_ranks_saw(job, signal.SIGTERM)
-    signals = {rank: receipt.signals().count(signal.SIGTERM) for rank, receipt in job.receipts(1).items()}
-    check_equal(set(signals.values()), {1}, f"SIGTERMs that each rank got ({signals})")
-    check_equal(code, 143, "return code")
+    check_equal(job.wait(20), 143, "return code")
+    said = sorted(line for line in job.stdout().decode().splitlines() if "=" in line)
+    check_equal(said, [f"{word}={rank}" for word in ("SAVED", "TERM") for rank in range(4)], "what the ranks said")
     check_equal(job.stop_reason(), "cancelled", "stop reason")
-    steps = [step for step, _ in job.steps()]
-    check(job.saved()[-1] >= steps[-1] - 1, f"no checkpoint at the end: saved {job.saved()[-1]}, at step {steps[-1]}")
     check_hosts_empty(context)
 
 

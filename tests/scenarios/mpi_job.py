@@ -37,7 +37,7 @@ class MpiJob(Job):
         hostfile.write_text("".join(f"{name}\n" for name in context.lab.names))
         logs = context.dir / "logs"
         argv = [context.ezpz, "launch", "--launcher", mpi.name, "--hostfile", hostfile]
-        argv += ["--nhosts", active, "--ppn", ppn]
+        argv += ["--nhosts", active, *(["--ppn", ppn] if ppn else [])]
         argv += [] if plain else ["--auto-retry", "--log-dir", logs]
         argv += [*flags, "--", *mpi.flags(context.lab), "--"]
         argv += command or toy(context, *toy_flags, **how)
