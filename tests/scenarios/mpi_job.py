@@ -1,7 +1,6 @@
 """A job that `ezpz launch` starts by a real mpiexec on hosts of tests/cluster/hosts.py, and its faults."""
 
 import socket
-import subprocess
 import time
 
 import faults
@@ -14,7 +13,7 @@ from training import toy
 class Hydra:
     name = "hydra"
     program = "mpiexec.hydra"
-    # What Hydra says of a rank that was killed is on stderr, and of one that exited nothing at all.
+    lost_host_is = "unkillable"
 
     @staticmethod
     def flags(hosts):
@@ -24,6 +23,7 @@ class Hydra:
 class OpenMpi:
     name = "openmpi"
     program = "mpirun.openmpi"
+    lost_host_is = "probed"
 
     @staticmethod
     def flags(hosts):
@@ -88,7 +88,3 @@ def reaches(hosts, name):
 def command_lines():
     """Of every process on this machine, hosts' processes included."""
     return [" ".join(processes.argv_of(pid)) for pid in processes.all_pids()]
-
-
-def is_installed(program):
-    return subprocess.run([program, "--version"], capture_output=True, timeout=20).returncode == 0
