@@ -16,6 +16,7 @@
 #include <cstddef>
 
 #include "base/file.h"
+#include "base/proctable.h"
 #include "base/text.h"
 
 namespace ezpz {
@@ -299,8 +300,7 @@ void start_helper(Loop& loop, const Argv& argv, double timeout_s,
   });
   helper->deadline = loop.after(timeout_s, [helper] {
     helper->result.timed_out = true;
-    kill(-helper->pid, SIGKILL);
-    kill(helper->pid, SIGKILL);
+    kill_family(helper->pid);
     helper->drain_both();
     helper->finish();  // its zombie is reaped by the callback above, whose finish() is then idle
   });

@@ -67,6 +67,15 @@ std::map<std::string, std::string> environment_of(pid_t pid) {
   return environment;
 }
 
+void kill_family(pid_t root) {
+  if (root <= 1) return;
+  // The root first: it must not see its children die and start others, or tell stories about it.
+  const std::vector<Process> below = descendants(list_processes(), root);
+  kill(root, SIGKILL);
+  for (const Process& process : below) kill(process.pid, SIGKILL);
+  kill_session(root, SIGKILL);
+}
+
 int kill_session(pid_t session, int signal) {
   if (session <= 1) return 0;
   int reached = 0;

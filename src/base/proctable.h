@@ -28,6 +28,10 @@ std::vector<Process> descendants(const std::vector<Process>& table, pid_t root);
 // The environment a process was started with; empty when it may not be read.
 std::map<std::string, std::string> environment_of(pid_t);
 
+// SIGKILL to the process, its session and all below it: what an mpiexec starts (its rsh) leads a
+// session of its own.
+void kill_family(pid_t root);
+
 // Signals every process of the session; how many got it.
 int kill_session(pid_t session, int signal);
 

@@ -131,6 +131,9 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
   }
   stopped_after_the_end_ = end->stopped_after_the_end;
   attempt.stream->finish();
+  if (plan->silent_exit && end->stopped_by == supervise::StopCause::none) {
+    note_silent_exit(attempt, end->exit);
+  }
   note_placement(attempt, *plan, true);
   tell_losses(*end, input.attempt, *log_opened);
   // A clean end without a word against it needs no questions.
@@ -169,6 +172,27 @@ bool LiveWorld::is_our_step(const std::string& step_id) const {
   const std::string job = step_id.substr(0, step_id.rfind('.'));
   return !step_id.empty() && std::find(settings_.step_job_ids.begin(), settings_.step_job_ids.end(),
                                        job) != settings_.step_job_ids.end();
+}
+
+// Where the launcher only hands on a rank's exit code, that code is all there is to know. Said
+// nothing about anything else, too: its own troubles have exit codes as well, but not in silence.
+void LiveWorld::note_silent_exit(Attempt& attempt, const Exit& exit) {
+  constexpr int last_of_programs = 125;  // above: not found, not run, ended by a signal
+  if (exit.signal != 0 || exit.code < 1 || exit.code > last_of_programs) return;
+  for (const Fact& fact : attempt.stream->facts()) {
+    if (fact.role == Role::cause || fact.pattern.starts_with("hydra.")) return;
+  }
+  Fact fact;
+  fact.time_s = wall_s();
+  fact.source = Source::self;
+  fact.pattern = "self.exit_code";
+  fact.text = fmt::format("the launcher handed on a rank's exit code {}", exit.code);
+  fact.code = exit.code;
+  fact.role = Role::cause;
+  fact.event = Event::death;
+  fact.kind = Kind::app_error;
+  if (journal_) journal_->note("self", to_json(fact));
+  attempt.stream->note(std::move(fact));
 }
 
 // What of the output did not arrive, and why.

@@ -84,7 +84,7 @@ FenceOutcome LiveWorld::fence(const std::vector<Node>& kept, const std::vector<N
   spec.check.wait_s = kShortWait_s;
   const double start_s = spec.reach == probe::Reach::launcher ? kMpiStart_s : 1.5;
   spec.together_s = spec.alone_s = kShortWait_s + start_s;
-  spec.alone_tries = spec.reach == probe::Reach::local;
+  spec.alone_tries = spec.reach != probe::Reach::srun;
   probe::ProbeResult result = run_probe(loop_, spec, settings_.naming);
   const bool waited = result.answered.size() < hosts.size();
   spec.hosts.clear();

@@ -92,6 +92,7 @@ class LiveWorld : public World {
   [[nodiscard]] bool can_ask() const;
   [[nodiscard]] bool is_our_step(const std::string& step_id) const;
   void tell_losses(const supervise::Outcome&, int attempt, int log_opened);
+  void note_silent_exit(Attempt&, const Exit&);
   void ask_about_the_end();
   void consider_early_end(const std::string& job_state, double planned_end_s);
   std::optional<double> planned_end_s(const site::Job&);

@@ -2,6 +2,9 @@
 //  - SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 to mpiexec reach every rank at once, and nothing follows:
 //    ranks that ignore SIGTERM live on, however often it comes. SIGKILL to mpiexec ends them all
 //    within a tenth of a second: a proxy that loses its connection ends its ranks.
+//  - The first rank that dies of a signal (SIGTERM too) makes it end all others at once. A rank
+//  that
+//    exits with an error ends none, and is told by the exit code alone.
 //  - Variables travel over the proxies' sockets: no value is on any command line.
 #include "base/text.h"
 #include "launch/counts.h"
@@ -13,6 +16,9 @@ namespace {
 
 const std::vector<std::string> host_flags = {"f",    "hostfile", "machinefile", "machine",
                                              "host", "hosts",    "hostlist",    "configfile"};
+// With -genvlist MPICH 4.0.2 does not look at the last variable of its environment (not of the
+// list): this one is there to be that. Changes are appended in the order of their names.
+constexpr const char* last_variable = "zzzz_ezpz_last";
 const std::vector<std::string> count_flags = {"n", "np", "ppn", "perhost", "rr", "gr"};
 
 // "a:2": ranks each; with the same number everywhere -ppn says it.
@@ -31,6 +37,7 @@ Result<Plan> plan_hydra(const Request& request) {
       ranks_on_hosts(request.ranks, static_cast<int>(request.hosts.size()));
   Plan plan = start_mpi_plan("hydra", request, counts);
   plan.hard_signal = SIGKILL;
+  plan.silent_exit = true;
   plan.argv = {request.program.empty() ? "mpiexec" : request.program};
   const bool even = is_even(request);
   std::vector<std::string> lines;
@@ -63,6 +70,7 @@ Result<Plan> plan_hydra(const Request& request) {
   if (request.intel_mpi) plan.env.emplace("I_MPI_JOB_RESPECT_PROCESS_PLACEMENT", "0");
   if (!gave_any(given, {"genvall", "genvnone", "genvlist", "envall", "envnone", "envlist"})) {
     plan.argv.insert(plan.argv.end(), {"-genvlist", join(names_for_ranks(plan, request), ",")});
+    plan.env[last_variable] = "1";
   }
   add_mpi_command(plan, request);
   return plan;

@@ -145,9 +145,8 @@ Result<Argv> beside_argv(Result<Plan> (*plan_of)(const Request&), const Request&
   const Result<Plan> plan = plan_of(beside);
   if (!plan) return plan.error();
   Argv argv{"env"};
-  for (const auto& [name, value] : plan->env) {
-    if (!value) argv.insert(argv.end(), {"-u", name});
-  }
+  // What is set anew goes to the end, as where ezpz itself starts the launcher.
+  for (const auto& [name, value] : plan->env) argv.insert(argv.end(), {"-u", name});
   for (const auto& [name, value] : plan->env) {
     if (value) argv.push_back(name + "=" + *value);
   }

@@ -45,6 +45,14 @@ TEST(Hydra, IntelsIsToldToLayRanksOutAsAsked) {
   EXPECT_EQ(plan_hydra(mpi_request())->env.count("I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"), 0U);
 }
 
+TEST(Hydra, TheLastVariableOfItsEnvironmentIsOneThatNoRankNeeds) {
+  Request r = mpi_request();
+  r.user_env = {{"lower_case", "1"}};
+  const Result<Plan> plan = plan_hydra(r);
+  EXPECT_EQ(plan->env.rbegin()->first, "zzzz_ezpz_last");
+  EXPECT_EQ(shell_join(plan->argv).find("zzzz"), std::string::npos);
+}
+
 TEST(OpenMpi, GoldenFirstAttempt) {
   Request r = mpi_request();
   r.as_root = true;

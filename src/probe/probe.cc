@@ -160,7 +160,11 @@ ProbeResult run_probe(Loop& loop, const ProbeSpec& spec, const NodeNaming& namin
     probe->result.ran = true;
     return probe->result;
   }
-  if (spec.reach != Reach::local && (spec.hosts.size() > 1 || !spec.alone_tries)) {
+  // mpiexec fails, or says nothing, for all hosts when it cannot reach one: few are asked each
+  // alone.
+  const bool few = spec.reach == Reach::launcher && spec.alone_tries &&
+                   spec.hosts.size() <= static_cast<size_t>(spec.at_once);
+  if (spec.reach != Reach::local && !few && (spec.hosts.size() > 1 || !spec.alone_tries)) {
     probe->ask_together();
     if (probe->together_done && probe->started == 0) {
       probe->over = true;

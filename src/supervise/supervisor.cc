@@ -198,8 +198,7 @@ void Supervisor::begin_hard() {
 
 void Supervisor::begin_kill() {
   stage_ = Stage::killing;
-  kill_session(pid_, SIGKILL);
-  kill(pid_, SIGKILL);
+  kill_family(pid_);
   escalation_ = loop_.after(kKillWait_s, [this] {
     outcome_.abandoned = true;
     self_fact("self.abandoned", "the launcher did not end on SIGKILL; it was left behind", SIGKILL);
