@@ -20,6 +20,7 @@ struct Command {
 
 int run_launch(const Words&);
 int run_info(const Words&);
+int run_submit(const Words&);
 int run_report(const Words&);
 int run_postmortem(const Words&);
 int run_hostlist(const Words&);

@@ -4,24 +4,21 @@
 
 #include <algorithm>
 
+#include "app/shared_words.h"
 #include "base/text.h"
 
 namespace ezpz::app {
 namespace {
 
 Status add_variable(LaunchOptions& options, std::string_view text) {
-  const size_t equals = text.find('=');
-  const std::string name(text.substr(0, equals));
-  const bool plain = !name.empty() && name.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_") == std::string::npos;
-  if (!plain) return Error{"not a variable's name: " + name, "--env", "NAME or NAME=VALUE"};
-  if (equals != std::string_view::npos) {
-    options.env[name] = std::string(text.substr(equals + 1));
-  } else if (getenv(name.c_str()) == nullptr) {
-    return Error{"not set here: " + name, "--env", "export it, or give NAME=VALUE"};
+  const Result<Variable> variable = parse_variable(text);
+  if (!variable) return variable.error();
+  if (variable->value) {
+    options.env[variable->name] = variable->value;
+  } else if (getenv(variable->name.c_str()) == nullptr) {
+    return Error{"not set here: " + variable->name, "--env", "export it, or give NAME=VALUE"};
   } else {
-    options.inherit.push_back(name);
+    options.inherit.push_back(variable->name);
   }
   return success();
 }
@@ -135,15 +132,7 @@ Result<LaunchOptions> parse_launch_options(const std::vector<std::string>& words
   const Result<std::vector<std::string>> parsed = table.parse(words, &after_dashes);
   if (!parsed) return parsed.error();
   Argv rest = *parsed;
-  // "-- --cpu-bind=cores -- CMD": what begins with a dash is for the launcher, up to the next "--".
-  // A command of that shape can still be run: give the launcher an empty set of flags, "-- -- CMD".
-  if (after_dashes && !rest.empty() && rest[0][0] == '-') {
-    const auto second = std::find(rest.begin(), rest.end(), "--");
-    if (second != rest.end()) {
-      options.launcher_flags.assign(rest.begin(), second);
-      rest.erase(rest.begin(), second + 1);
-    }
-  }
+  options.launcher_flags = take_foreign_flags(rest, after_dashes);
   options.command = std::move(rest);
   if (options.command.empty()) {
     return Error{"no command given", "", "ezpz launch [flags] -- CMD ..."};

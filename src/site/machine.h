@@ -35,6 +35,11 @@ struct Machine {
   // PALS: --cpu-bind by the number of ranks on a node, as the site recommends it.
   std::map<int, std::string> cpu_bind;
   bool label_output = false;  // PALS: its messages lack the host unless lines are labelled
+  // What a job there must ask for, where the site wants it said.
+  std::string pbs_select;        // of each chunk: "system=polaris"
+  std::string pbs_place;         // "scatter"
+  std::string pbs_filesystems;   // "home:eagle"
+  std::string slurm_constraint;  // "gpu"
   std::string network;  // what NCCL/RCCL must say it uses: "AWS Libfabric"; empty: no expectation
   NodeNaming naming;
   std::string notes;

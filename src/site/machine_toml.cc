@@ -16,9 +16,15 @@ struct StringField {
   std::string Machine::*member;
 };
 constexpr StringField string_fields[] = {
-    {"title", &Machine::title},       {"scheduler", &Machine::scheduler},
-    {"launcher", &Machine::launcher}, {"network", &Machine::network},
+    {"title", &Machine::title},
+    {"scheduler", &Machine::scheduler},
+    {"launcher", &Machine::launcher},
+    {"network", &Machine::network},
     {"notes", &Machine::notes},
+    {"pbs_select", &Machine::pbs_select},
+    {"pbs_place", &Machine::pbs_place},
+    {"pbs_filesystems", &Machine::pbs_filesystems},
+    {"slurm_constraint", &Machine::slurm_constraint},
 };
 
 struct CountField {
