@@ -66,7 +66,7 @@ std::string_view to_string(Fate fate) {
 }
 
 Explainer::Explainer(const Grammar& grammar)
-    : tables_(grammar.tables()), matcher_(grammar.tables()) {}
+    : tables_(grammar.tables()), matcher_(grammar.tables(), SIZE_MAX) {}
 
 Look Explainer::look(const Entry& entry, std::string_view message, const Outcome& outcome) {
   Look look{&entry, Fate::no_match, "", {}};
@@ -125,7 +125,6 @@ Look Explainer::look(const Entry& entry, std::string_view message, const Outcome
 void Explainer::look_at_message(std::string_view message, const Outcome& outcome) {
   std::set<uint16_t> entries;
   tables_.prefilter.scan(message, [&](size_t, int literal) {
-    if (literal == Prefilter::kDirty) return;
     const LiteralUse& use = tables_.uses[static_cast<size_t>(literal)];
     entries.insert(use.entries.begin(), use.entries.end());
   });
@@ -136,12 +135,10 @@ void Explainer::look_at_message(std::string_view message, const Outcome& outcome
 }
 
 const Explanation* Explainer::explain(std::string_view segment, int64_t line) {
-  stripped_.clear();
-  strip_escapes(segment, &stripped_);
+  strip_escapes(segment, segment.size(), &stripped_);
   std::vector<size_t> starts;
   bool triggered = false;
   tables_.prefilter.scan(stripped_, [&](size_t at, int literal) {
-    if (literal == Prefilter::kDirty) return;
     const LiteralUse& use = tables_.uses[static_cast<size_t>(literal)];
     triggered = triggered || !use.entries.empty();
     if (use.speaker) starts.push_back(at);

@@ -13,6 +13,10 @@ bool FactStore::wanted(const Fact& fact) const {
   return !patterns_.contains(fact.pattern);
 }
 
+bool FactStore::is_settled(const std::string& pattern) const {
+  return facts_.size() >= max_facts_ / 2 && patterns_and_hosts_.contains({pattern, ""});
+}
+
 const Fact* FactStore::add(Fact fact) {
   if (!wanted(fact)) return nullptr;
   if (fact.event == Event::placement) ++placements_;

@@ -19,6 +19,8 @@ class FactStore {
 
   // The kept fact, or nullptr when there was no room for it.
   const Fact* add(Fact fact);
+  // No further fact of this pattern that names no host will be kept.
+  [[nodiscard]] bool is_settled(const std::string& pattern) const;
   [[nodiscard]] const std::vector<Fact>& facts() const { return facts_; }
 
  private:

@@ -75,10 +75,12 @@ Result<Captures> captures_of(const Regex& regex, const std::string& where) {
 }
 
 bool holds_one_of(std::string_view line, const std::vector<std::string>& texts) {
-  if (texts.empty()) return false;
-  const std::string folded = lower(line);
+  const auto fold = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  };
+  const auto equal = [&](char a, char b) { return fold(a) == fold(b); };
   return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
-    return folded.find(lower(text)) != std::string::npos;
+    return std::search(line.begin(), line.end(), text.begin(), text.end(), equal) != line.end();
   });
 }
 
@@ -119,7 +121,7 @@ Result<Entry> make_entry(FileEntry spec, Trust trust) {
                  "list literals of which every matching line holds at least one"};
   }
   for (const std::string& trigger : spec.triggers) {
-    if (trigger.size() < Prefilter::kWindow || trigger.find('\n') != std::string::npos) {
+    if (trigger.size() < Prefilter::kWindow || trigger.find_first_of("\r\n") != std::string::npos) {
       return Error{"trigger '" + trigger + "' is too short", spec.where, "at least 4 characters"};
     }
   }
@@ -172,6 +174,23 @@ Result<Label> compile_label(FileLabel spec) {
       [&](const std::string& line) { return compiled->regex.find(line, 0, &groups); });
   if (!fine) return fine.error();
   return Label{std::move(spec), std::move(compiled->regex), std::move(compiled->captures)};
+}
+
+// All labels in one expression, to see with one look that a line has none.
+Result<std::optional<Regex>> common_form(const std::vector<Label>& labels) {
+  std::string all;
+  for (const Label& label : labels) {
+    std::string form = expand_shorthands(label.spec.regex);
+    // A name may stand only once in an expression.
+    for (size_t at = 0; (at = form.find("(?P<", at)) != std::string::npos;) {
+      form.replace(at, form.find('>', at) + 1 - at, "(");
+    }
+    all += (all.empty() ? "(?:" : "|(?:") + form + ")";
+  }
+  if (all.empty()) return std::optional<Regex>();
+  Result<Regex> regex = Regex::compile(all);
+  if (!regex) return regex.error();
+  return std::optional<Regex>(*std::move(regex));
 }
 
 template <class T>
@@ -280,9 +299,9 @@ void build_prefilter(const std::vector<std::string>& speakers, Grammar::Tables* 
     }
   }
   for (const std::string& speaker : speakers) table.use(speaker).speaker = true;
-  for (const std::string& key : tables->progress.key_literals()) table.use(key).step_key = true;
   for (const std::string& bar : ProgressScan::bar_literals()) table.use(bar).bar = true;
   tables->prefilter = Prefilter(tables->literals);
+  tables->steps = StepSearch(tables->progress.key_literals());
 }
 
 Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
@@ -325,6 +344,9 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
   if (tables->entries.size() > kMaxEntries) {
     return Error{"too many patterns", "", "at most " + std::to_string(kMaxEntries)};
   }
+  Result<std::optional<Regex>> any_label = common_form(tables->labels);
+  if (!any_label) return any_label.error();
+  tables->any_label = *std::move(any_label);
   for (const Entry& entry : tables->entries) {
     if (entry.compiled == nullptr) continue;
     if (Status fine = try_examples(entry, tables->labels); !fine) return fine.error();
@@ -345,6 +367,16 @@ const CompiledPattern& Entry::pattern() const {
     compiled = std::make_shared<CompiledPattern>(compile(spec.regex, spec.where).value());
   }
   return *compiled;
+}
+
+bool Entry::monotonous() const {
+  if (spec.purpose != Purpose::fact || spec.event == Event::placement) return false;
+  if (!takes_from.empty()) return false;
+  const Captures& captures = pattern().captures;
+  return std::none_of(captures.begin(), captures.end(), [](const auto& capture) {
+    return capture.first == Field::host || capture.first == Field::hosts ||
+           capture.first == Field::world_size || capture.first == Field::last_rank;
+  });
 }
 
 bool Entry::vetoed(std::string_view message) const { return holds_one_of(message, spec.unless); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "evidence/prefilter.h"
 #include "evidence/progress_scan.h"
 #include "evidence/regex.h"
+#include "evidence/step_search.h"
 
 namespace ezpz::evidence {
 
@@ -35,6 +37,8 @@ struct Entry {
   std::vector<uint16_t> not_after;
 
   [[nodiscard]] const CompiledPattern& pattern() const;
+  // Its facts are as good as alike: they name no host, and are only told.
+  [[nodiscard]] bool monotonous() const;
   // The message holds one of spec.unless.
   [[nodiscard]] bool vetoed(std::string_view message) const;
 };
@@ -42,23 +46,21 @@ struct Entry {
 // Why the prefilter looks for a literal.
 struct LiteralUse {
   std::vector<uint16_t> entries;  // that it triggers
-  bool step_key = false;
-  bool bar = false;
-  bool speaker = false;
-
-  // A line with only these needs neither regular expressions nor its place in the log.
-  [[nodiscard]] bool only_progress() const { return entries.empty() && !speaker; }
+  bool bar = false;               // of progress
+  bool speaker = false;           // a message begins here
 };
 
 struct Grammar::Tables {
   std::vector<Entry> entries;  // of two that match the same text the earlier one is taken
   std::vector<std::string> launchers;
   std::vector<Label> labels;
+  std::optional<Regex> any_label;  // what all of them have in common: most lines have none
   FileProgress progress_rules;
   ProgressScan progress;
   std::vector<std::string> literals;
   std::vector<LiteralUse> uses;  // of each literal
   Prefilter prefilter{{}};
+  StepSearch steps;
 };
 
 }  // namespace ezpz::evidence

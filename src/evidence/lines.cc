@@ -1,6 +1,7 @@
 #include "evidence/lines.h"
 
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #if defined(__SSE2__)
@@ -62,6 +63,21 @@ Newlines count_newlines(const char* begin, const char* end) {
     found.last = static_cast<const char*>(memrchr(begin, '\n', static_cast<size_t>(end - begin)));
   }
   return found;
+}
+
+const char* behind_newline(const char* begin, const char* end, int64_t n) {
+  // By blocks, so that not every newline on the way costs a call.
+  constexpr ptrdiff_t kBlock = 4096;
+  while (end - begin > kBlock) {
+    const int64_t here = count_newlines(begin, begin + kBlock).count;
+    if (here >= n) break;
+    n -= here;
+    begin += kBlock;
+  }
+  for (; n > 0; --n) {
+    begin = static_cast<const char*>(memchr(begin, '\n', static_cast<size_t>(end - begin))) + 1;
+  }
+  return begin;
 }
 
 }  // namespace ezpz::evidence

@@ -18,5 +18,7 @@ struct Newlines {
   const char* last = nullptr;  // the last one; nullptr when there is none
 };
 Newlines count_newlines(const char* begin, const char* end);
+// One past the n-th newline of [begin, end), which holds as many.
+const char* behind_newline(const char* begin, const char* end, int64_t n);
 
 }  // namespace ezpz::evidence

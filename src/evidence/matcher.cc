@@ -4,6 +4,7 @@
 
 #include "base/hostlist.h"
 #include "base/text.h"
+#include "evidence/escapes.h"
 
 namespace ezpz::evidence {
 namespace {
@@ -76,24 +77,55 @@ std::optional<int> world_size(Field which, std::string_view text) {
   return std::nullopt;
 }
 
+// Hits of [begin, end), which are sorted.
+std::span<const Hit> between(std::span<const Hit> hits, size_t begin, size_t end) {
+  const auto before = [](const Hit& hit, size_t at) { return hit.at < at; };
+  const auto first = std::lower_bound(hits.begin(), hits.end(), begin, before);
+  return {first, std::lower_bound(first, hits.end(), end, before)};
+}
+
 }  // namespace
 
-std::string_view Matcher::find_hits(std::string_view segment) {
-  hits_.clear();
-  bool dirty = false;
-  const auto add = [&](size_t at, int literal) {
-    if (literal == Prefilter::kDirty) {
-      dirty = true;
-    } else {
-      hits_.push_back({at, static_cast<size_t>(literal)});
-    }
-  };
-  tables_.prefilter.scan(segment, add);
-  if (!dirty) return segment;
-  hits_.clear();
-  strip_escapes(segment, &stripped_);
-  tables_.prefilter.scan(stripped_, add);
-  return stripped_;
+Matcher::Matcher(const Grammar::Tables& tables, size_t max_alike)
+    : tables_(tables),
+      max_alike_(max_alike),
+      retired_(tables.entries.size()),
+      told_(tables.entries.size()) {
+  for (const LiteralUse& use : tables.uses) {
+    interesting_.push_back(use.bar || !use.entries.empty() ? 1 : 0);
+  }
+}
+
+void Matcher::retire(size_t entry) {
+  if (retired_[entry] != 0 || !tables_.entries[entry].monotonous()) return;
+  retired_[entry] = 1;
+  for (size_t i = 0; i < interesting_.size(); ++i) {
+    const LiteralUse& use = tables_.uses[i];
+    const bool all_retired = std::all_of(use.entries.begin(), use.entries.end(),
+                                         [&](uint16_t each) { return retired_[each] != 0; });
+    interesting_[i] = use.bar || !all_retired ? 1 : 0;
+  }
+}
+
+const std::vector<Hit>& Matcher::hits_in(std::string_view segment) {
+  scanned_.clear();
+  tables_.prefilter.scan(segment, [&](size_t at, int literal) {
+    scanned_.push_back({at, static_cast<size_t>(literal)});
+  });
+  return scanned_;
+}
+
+void Matcher::note_position(const Entry& entry) {
+  std::optional<int64_t> step;
+  for (const auto& [which, group] : entry.pattern().captures) {
+    if (which == Field::step && !groups_[group].empty()) step = number(groups_[group]);
+  }
+  if (entry.spec.purpose == Purpose::checkpoint) {
+    outcome_.checkpoint = true;
+    if (step) outcome_.checkpoint_step = step;
+  } else if (step) {
+    outcome_.resumed_from = step;
+  }
 }
 
 // Of the groups just found by a communicator's entry.
@@ -114,12 +146,12 @@ void Matcher::note_member(const Entry& entry, const Origin& origin) {
 
 void Matcher::match_entry(size_t index, std::string_view message, const Origin& origin) {
   const Entry& entry = tables_.entries[index];
-  if (entry.vetoed(message)) return;
   if (!entry.only_after.empty() &&
       !prefaces_.latest_is_one_of(entry.only_after, entry.after_group, origin, line_)) {
     return;
   }
   if (!entry.not_after.empty() && prefaces_.was_said(entry.not_after, line_)) return;
+  if (!entry.pattern().regex.matches(message) || entry.vetoed(message)) return;
   size_t from = 0;
   for (size_t n = 0; n < kMaxMatchesPerEntry && entry.pattern().regex.find(message, from, &groups_);
        ++n) {
@@ -143,16 +175,7 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       continue;
     }
     if (entry.spec.purpose != Purpose::fact) {
-      std::optional<int64_t> step;
-      for (const auto& [which, group] : entry.pattern().captures) {
-        if (which == Field::step && !groups_[group].empty()) step = number(groups_[group]);
-      }
-      if (entry.spec.purpose == Purpose::checkpoint) {
-        outcome_.checkpoint = true;
-        if (step) outcome_.checkpoint_step = step;
-      } else if (step) {
-        outcome_.resumed_from = step;
-      }
+      note_position(entry);
       continue;
     }
 
@@ -160,6 +183,10 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       return begin < other.end && other.begin < end;
     });
     if (overlaps) continue;
+    if (retired_[index] != 0) {
+      found_.push_back({begin, end, 0, 0});
+      continue;
+    }
 
     Fact fact;
     fact.pattern = entry.spec.id;
@@ -188,97 +215,166 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       fact.ranks = origin.ranks;
     }
     const bool said = std::any_of(unordered_.begin(), unordered_.end(),
-                                  [&](const Fact& other) { return repeats(other, fact); });
-    if (said && hosts.empty()) continue;
+                                  [&](const auto& other) { return repeats(other.first, fact); });
+    if (said && hosts.empty()) {
+      found_.push_back({begin, end, 0, 0});
+      continue;
+    }
+    const auto number = static_cast<uint16_t>(index);
     const Found found{begin, end, unordered_.size(), std::max<size_t>(hosts.size(), 1)};
     if (hosts.empty()) {
-      unordered_.push_back(std::move(fact));
+      unordered_.emplace_back(std::move(fact), number);
     } else {
       for (std::string& host : hosts) {
         fact.host = std::move(host);
-        unordered_.push_back(fact);
+        unordered_.emplace_back(fact, number);
       }
     }
     found_.push_back(found);
+    const bool blames = entry.spec.role != Role::context || entry.spec.event != Event::message;
+    if (++told_[index] >= max_alike_ && !blames) retire(index);
   }
 }
 
-std::span<const Matcher::Hit> Matcher::hits_in(size_t begin, size_t end) const {
-  const auto before = [](const Hit& hit, size_t at) { return hit.at < at; };
-  const auto first = std::lower_bound(hits_.begin(), hits_.end(), begin, before);
-  return {first, std::lower_bound(first, hits_.end(), end, before)};
+std::span<const Hit> Matcher::ordered(const std::vector<Hit>& hits) {
+  ordered_ = hits;
+  std::stable_sort(ordered_.begin(), ordered_.end(),
+                   [](const Hit& a, const Hit& b) { return a.at < b.at; });
+  return ordered_;
 }
 
-void Matcher::match_message(std::string_view clean, size_t begin, size_t end,
-                            const Origin& origin) {
+void Matcher::collect_triggered(std::span<const Hit> hits) {
   triggered_.clear();
-  for (const Hit& hit : hits_in(begin, end)) {
+  for (const Hit& hit : hits) {
     for (const uint16_t entry : tables_.uses[hit.literal].entries) triggered_.push_back(entry);
   }
   std::sort(triggered_.begin(), triggered_.end());
   triggered_.erase(std::unique(triggered_.begin(), triggered_.end()), triggered_.end());
+  // A retired entry matters only to those behind it.
+  while (!triggered_.empty() && retired_[triggered_.back()] != 0) triggered_.pop_back();
+}
+
+// By the entries in triggered_.
+void Matcher::match_message(std::string_view message, const Origin& origin) {
   found_.clear();
   unordered_.clear();
-  for (const size_t entry : triggered_) {
-    match_entry(entry, clean.substr(begin, end - begin), origin);
-  }
+  for (const size_t entry : triggered_) match_entry(entry, message, origin);
   std::sort(found_.begin(), found_.end(),
             [](const Found& a, const Found& b) { return a.begin < b.begin; });
   for (const Found& found : found_) {
     for (size_t i = 0; i < found.facts; ++i) {
-      outcome_.facts.push_back(std::move(unordered_[found.first_fact + i]));
+      auto& [fact, entry] = unordered_[found.first_fact + i];
+      outcome_.facts.push_back(std::move(fact));
+      outcome_.origin.push_back(entry);
     }
   }
 }
 
-void Matcher::find_step(std::string_view clean, size_t begin, size_t end) {
-  const std::string_view text = clean.substr(0, end);
-  for (const Hit& hit : hits_in(begin, end)) {
-    const LiteralUse& use = tables_.uses[hit.literal];
-    std::optional<Step> step;
-    if (use.step_key) step = tables_.progress.at_key(text, hit.at);
-    if (use.bar && !step) step = tables_.progress.at_bar(text, hit.at);
-    if (step && (!outcome_.step || step->preference < outcome_.step->preference)) {
-      outcome_.step = step;
-    }
+size_t Matcher::read_labels_of(std::string_view segment, Origin* origin) const {
+  if (!tables_.any_label || !tables_.any_label->matches_at_start(segment)) return 0;
+  return read_labels(tables_.labels, segment, origin);
+}
+
+const Outcome& Matcher::match(std::string_view segment, const std::vector<Hit>& unsorted,
+                              int64_t line) {
+  outcome_ = Outcome();
+  line_ = line;
+  const std::span<const Hit> hits = ordered(unsorted);
+  collect_triggered(hits);
+  if (triggered_.empty()) return outcome_;
+  Origin origin;
+  size_t begin = read_labels_of(segment, &origin);
+  outcome_.label_host = origin.host;
+  outcome_.label_ranks = origin.ranks;
+  starts_.clear();
+  for (const Hit& hit : hits) {
+    if (tables_.uses[hit.literal].speaker && hit.at >= begin) starts_.push_back(hit.at);
   }
+  starts_.push_back(segment.size());
+  for (const size_t next : starts_) {
+    if (next > begin) {
+      collect_triggered(between(hits, begin, next));
+      match_message(segment.substr(begin, next - begin), origin);
+    }
+    begin = next;
+  }
+  return outcome_;
 }
 
 const Outcome& Matcher::match(std::string_view segment, int64_t line) {
-  outcome_ = Outcome();
-  line_ = line;
-  const std::string_view clean = find_hits(segment);
-  const bool only_progress = std::all_of(hits_.begin(), hits_.end(), [&](const Hit& hit) {
-    return tables_.uses[hit.literal].only_progress();
-  });
-  if (only_progress) {
-    find_step(clean, 0, clean.size());
-    return outcome_;
+  if (holds_dirty(segment)) {
+    strip_escapes(segment, segment.size(), &stripped_);
+    segment = stripped_;
   }
+  return match(segment, hits_in(segment), line);
+}
 
-  std::stable_sort(hits_.begin(), hits_.end(),
-                   [](const Hit& a, const Hit& b) { return a.at < b.at; });
-  Origin origin;
-  size_t begin = read_labels(tables_.labels, clean, &origin);
-  outcome_.label_host = origin.host;
-  outcome_.label_ranks = origin.ranks;
-  bool spoken = false;  // the message at begin is a launcher's: a "step" in it is no training step
-  std::vector<size_t> starts;
-  for (const Hit& hit : hits_) {
-    if (tables_.uses[hit.literal].speaker && hit.at >= begin) starts.push_back(hit.at);
-  }
-  starts.push_back(clean.size());
-  for (const size_t next : starts) {
-    if (next > begin) {
-      match_message(clean, begin, next, origin);
-      if (!spoken) find_step(clean, begin, next);
+bool Matcher::tells_a_checkpoint(std::string_view message, std::span<const Hit> hits) {
+  collect_triggered(hits);
+  return std::any_of(triggered_.begin(), triggered_.end(), [&](size_t index) {
+    const Entry& entry = tables_.entries[index];
+    if (entry.spec.purpose != Purpose::checkpoint && entry.spec.purpose != Purpose::resume) {
+      return false;
     }
-    begin = next;
-    spoken = true;
+    if (!entry.pattern().regex.matches(message) || entry.vetoed(message)) return false;
+    if (entry.spec.purpose == Purpose::checkpoint) return true;
+    // A resume without a step tells nothing.
+    outcome_ = Outcome();
+    size_t from = 0;
+    for (size_t n = 0; n < kMaxMatchesPerEntry; ++n) {
+      if (!entry.pattern().regex.find(message, from, &groups_) || groups_[0].empty()) break;
+      note_position(entry);
+      from = static_cast<size_t>(groups_[0].data() + groups_[0].size() - message.data());
+    }
+    return outcome_.resumed_from.has_value();
+  });
+}
+
+std::optional<Step> Matcher::step(std::string_view segment, const std::vector<Hit>& unsorted) {
+  const std::span<const Hit> hits = ordered(unsorted);
+  const bool only_progress = std::all_of(hits.begin(), hits.end(), [&](const Hit& hit) {
+    return tables_.uses[hit.literal].entries.empty() && !tables_.uses[hit.literal].speaker;
+  });
+  size_t begin = 0;
+  size_t end = segment.size();
+  if (!only_progress) {
+    Origin origin;
+    begin = read_labels_of(segment, &origin);
+    // A "step" in a launcher's message is no training step.
+    const auto speaker = std::find_if(hits.begin(), hits.end(), [&](const Hit& hit) {
+      return tables_.uses[hit.literal].speaker && hit.at >= begin;
+    });
+    if (speaker != hits.end()) end = speaker->at;
   }
+  const std::string_view text = segment.substr(0, end);
+  std::optional<Step> best;
+  const auto offer = [&](const std::optional<Step>& step) {
+    if (step && (!best || step->preference < best->preference)) best = step;
+  };
+  tables_.steps.forward(segment, [&](size_t at) {
+    if (at >= begin && at < end) offer(tables_.progress.at_key(text, at));
+    return at >= end;
+  });
+  for (const Hit& hit : between(hits, begin, end)) {
+    if (tables_.uses[hit.literal].bar) offer(tables_.progress.at_bar(text, hit.at));
+  }
+  if (!best || only_progress) return best;
   // A line about a checkpoint tells that step's number, which may lie behind the training's.
-  if (outcome_.checkpoint || outcome_.resumed_from) outcome_.step.reset();
-  return outcome_;
+  while (begin < segment.size()) {
+    const auto next = std::find_if(hits.begin(), hits.end(), [&](const Hit& hit) {
+      return tables_.uses[hit.literal].speaker && hit.at > begin;
+    });
+    const size_t stop = next == hits.end() ? segment.size() : next->at;
+    if (tells_a_checkpoint(segment.substr(begin, stop - begin), between(hits, begin, stop))) {
+      return std::nullopt;
+    }
+    begin = stop;
+  }
+  return best;
+}
+
+std::optional<Step> Matcher::step(std::string_view segment) {
+  return step(segment, hits_in(segment));
 }
 
 }  // namespace ezpz::evidence

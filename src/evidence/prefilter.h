@@ -1,9 +1,9 @@
-// Finds which of a few hundred literals occur in a text, at memory speed: only lines in which one
+// Finds which of several hundred literals occur in a text, at memory speed: only lines in which one
 // does are worth a regular expression.
 //
-// A vector filter (AVX2 or SSSE3, chosen at run time; see prefilter_simd.h) looks at four bytes per
-// position through nibble tables and lets a small part of the positions through; a hash of the same
-// four bytes then names the literals to compare. Without those instructions the hash alone is used.
+// Each literal is represented by four of its bytes (windows.h). A vector filter names the positions
+// where one of these may be (prefilter_simd.h); a hash of the four bytes then names the literals to
+// compare.
 #pragma once
 
 #include <algorithm>
@@ -14,103 +14,107 @@
 #include <string_view>
 #include <vector>
 
-#include "evidence/escapes.h"
 #include "evidence/prefilter_simd.h"
+#include "evidence/windows.h"
 
 namespace ezpz::evidence {
 
 class Prefilter {
  public:
-  static constexpr size_t kWindow = 4;  // no literal may be shorter
-  static constexpr int kDirty = -1;     // hit: a byte that hides tokens (escapes.h)
+  static constexpr size_t kWindow = evidence::kWindow;  // no literal may be shorter
 
   // Literals are compared without regard to the case of ASCII letters.
-  explicit Prefilter(std::vector<std::string> literals, Simd simd = best_simd());
+  explicit Prefilter(const std::vector<std::string>& literals, Simd simd = best_simd());
 
-  // Calls hit(position, literal) for each occurrence and hit(position, kDirty) for each dirty byte,
-  // roughly in the order of the text (within a literal's length).
+  // Calls hit(position, literal) for each occurrence, roughly in the order of the text (within a
+  // literal's length).
   template <class Hit>
   void scan(std::string_view text, Hit&& hit) const;
 
- private:
-  struct Literal {
-    std::string folded;
-    size_t window = 0;  // where in the literal its rarest four bytes are
-    uint16_t next = 0;  // further literal of the same hash; 0: none
-  };
-  static constexpr size_t kSlots = 4096;
+  [[nodiscard]] size_t longest() const { return longest_; }
 
-  static uint32_t load(const char* at) {
-    uint32_t word;
+ private:
+  // The first and the last eight bytes (four, of a literal shorter than eight), for one comparison
+  // each; `case_bits` are set where a letter is.
+  struct Edge {
+    uint64_t bytes = 0;
+    uint64_t case_bits = 0;
+    [[nodiscard]] bool equals(uint64_t text) const { return (text | case_bits) == bytes; }
+  };
+  struct Literal {
+    Edge head;
+    Edge tail;
+    std::string folded;
+    size_t window = 0;  // where in the literal its window is
+    size_t number = 0;
+  };
+  // The literals of one window.
+  struct Slot {
+    uint32_t window = 0;
+    uint16_t first = 0;
+    uint16_t count = 0;  // 0: the slot is free
+  };
+
+  static constexpr size_t kStrip = 4096;  // small enough for the first-level cache
+  using Positions = std::array<uint16_t, kStrip + kSimdBlock>;
+
+  static Edge edge(std::string_view folded);
+  static uint64_t load8(const char* at) {
+    uint64_t word;
     std::memcpy(&word, at, sizeof word);
     return word;
   }
-  static uint32_t fold(uint32_t word) { return word | 0x20202020U; }
-  static size_t slot(uint32_t folded) { return (folded * 0x9E3779B1U) >> 20U; }
-  static char fold_letter(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  static bool occurs(const char* text, const Literal& literal);
+  [[nodiscard]] const Slot& slot_of(uint32_t folded) const {
+    size_t i = (folded * WindowSet::kFactor) >> slot_shift_;
+    while (slots_[i].count != 0 && slots_[i].window != folded) i = (i + 1) & (slots_.size() - 1);
+    return slots_[i];
   }
-  static bool equal_folded(const char* text, std::string_view folded) {
-    for (size_t i = 0; i < folded.size(); ++i) {
-      if (fold_letter(text[i]) != folded[i]) return false;
-    }
-    return true;
-  }
-
-  template <class Hit>
-  void verify(std::string_view text, size_t at, Hit& hit) const;
+  void fill_slots(const std::vector<uint32_t>& windows);
+  // Candidates in the part of text that begins at *at, relative to it; moves *at to the next part.
+  size_t next_strip(std::string_view text, size_t* at, Positions* candidates) const;
 
   Simd simd_;
-  NibbleTables tables_;
-  std::vector<Literal> literals_;  // [0] is unused, so that 0 can mean none
-  std::array<uint16_t, kSlots> first_of_slot_{};
+  Filter filter_;
+  std::vector<Literal> literals_;  // by window
+  std::vector<Slot> slots_;        // a power of two, at most half of them taken
+  unsigned slot_shift_ = 0;
+  size_t longest_ = 0;
 };
 
-template <class Hit>
-void Prefilter::verify(std::string_view text, size_t at, Hit& hit) const {
-  if (is_dirty(text[at])) {
-    hit(at, kDirty);
-    return;
+inline bool Prefilter::occurs(const char* text, const Literal& literal) {
+  const size_t length = literal.folded.size();
+  if (length < sizeof(uint64_t)) {
+    return literal.head.equals(window_at(text)) &&
+           literal.tail.equals(window_at(text + length - kWindow));
   }
-  if (at + kWindow > text.size()) return;
-  for (uint16_t i = first_of_slot_[slot(fold(load(text.data() + at)))]; i != 0;) {
-    const Literal& literal = literals_[i];
-    i = literal.next;
-    if (at < literal.window) continue;
-    const size_t start = at - literal.window;
-    if (start + literal.folded.size() > text.size()) continue;
-    if (!equal_folded(text.data() + start, literal.folded)) continue;
-    hit(start, static_cast<int>(&literal - literals_.data()) - 1);
+  if (!literal.head.equals(load8(text))) return false;
+  if (!literal.tail.equals(load8(text + length - sizeof(uint64_t)))) return false;
+  for (size_t i = sizeof(uint64_t); i + sizeof(uint64_t) < length; ++i) {
+    const char c = text[i];
+    if ((c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c) != literal.folded[i]) return false;
   }
+  return true;
 }
 
 template <class Hit>
 void Prefilter::scan(std::string_view text, Hit&& hit) const {
-  // Strips small enough for the first-level cache; each vector block reads a little past its end.
-  constexpr size_t kStrip = 4096;
-  std::array<uint16_t, kStrip> candidates;
-  size_t at = 0;
-  while (text.size() - at >= kSimdReach && simd_ != Simd::none) {
-    const size_t room = text.size() - at - (kSimdReach - kSimdBlock);
-    const size_t length = std::min(kStrip, room / kSimdBlock * kSimdBlock);
-    const size_t found =
-        find_candidates(simd_, tables_, text.data() + at, length, candidates.data());
-    for (size_t i = 0; i < found; ++i) verify(text, at + candidates[i], hit);
-    at += length;
-  }
-  if (simd_ != Simd::none && at < text.size()) {
-    // The rest, padded with a byte that no literal holds.
-    std::array<char, 2 * kSimdReach> padded;
-    padded.fill('\n');
-    std::memcpy(padded.data(), text.data() + at, text.size() - at);
-    const size_t found =
-        find_candidates(simd_, tables_, padded.data(), 2 * kSimdBlock, candidates.data());
-    for (size_t i = 0; i < found && at + candidates[i] < text.size(); ++i) {
-      verify(text, at + candidates[i], hit);
+  Positions candidates;
+  for (size_t at = 0; text.size() - at >= kWindow;) {
+    const size_t strip = at;
+    const size_t found = next_strip(text, &at, &candidates);
+    for (size_t i = 0; i < found; ++i) {
+      const size_t where = strip + candidates[i];
+      const Slot& slot = slot_of(fold_window(window_at(text.data() + where)));
+      for (size_t n = slot.first; n < size_t{slot.first} + slot.count; ++n) {
+        const Literal& literal = literals_[n];
+        if (where < literal.window) continue;
+        const size_t start = where - literal.window;
+        if (text.size() - start < literal.folded.size()) continue;
+        if (occurs(text.data() + start, literal)) hit(start, static_cast<int>(literal.number));
+      }
     }
-    return;
   }
-  for (; at < text.size(); ++at) verify(text, at, hit);
 }
 
 }  // namespace ezpz::evidence

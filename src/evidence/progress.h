@@ -11,7 +11,9 @@ struct Progress {
   std::optional<int64_t> last_step;
   std::optional<int64_t> last_checkpoint;  // step of the last "saved checkpoint" line
   std::optional<int64_t> resumed_from;     // step a "resumed from" line named
-  int64_t steps_seen = 0;                  // lines, not distinct steps
+  // From one progress line to the next: the wider gap between the first three different steps
+  // (programs print the first step, and then every tenth).
+  std::optional<int64_t> interval;
 
   // Where the program stood when it ended: its last step, or the checkpoint it had resumed from
   // when it died before printing one.

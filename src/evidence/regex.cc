@@ -39,6 +39,16 @@ Result<Regex> Regex::compile(const std::string& pattern) {
   return Regex(std::move(compiled));
 }
 
+bool Regex::matches(std::string_view text) const {
+  const re2::StringPiece whole(text.data(), text.size());
+  return compiled_->re.Match(whole, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0);
+}
+
+bool Regex::matches_at_start(std::string_view text) const {
+  const re2::StringPiece whole(text.data(), text.size());
+  return compiled_->re.Match(whole, 0, text.size(), re2::RE2::ANCHOR_START, nullptr, 0);
+}
+
 bool Regex::find(std::string_view text, size_t from, std::vector<std::string_view>* groups) const {
   std::array<re2::StringPiece, kMaxGroups> found;
   const re2::StringPiece whole(text.data(), text.size());

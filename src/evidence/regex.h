@@ -21,6 +21,9 @@ class Regex {
 
   // Name of each group by number; "" for unnamed ones and for group 0, the whole match.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  // Whether it matches anywhere; cheaper than finding out where.
+  [[nodiscard]] bool matches(std::string_view text) const;
+  [[nodiscard]] bool matches_at_start(std::string_view text) const;
   // First match at or after `from`; groups (by number) of it, a group that took no part is empty.
   bool find(std::string_view text, size_t from, std::vector<std::string_view>* groups) const;
 

@@ -1,8 +1,10 @@
 #include "evidence/stream.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
+#include <vector>
 
+#include "evidence/escapes.h"
 #include "evidence/fact_store.h"
 #include "evidence/grammar_tables.h"
 #include "evidence/lines.h"
@@ -11,19 +13,18 @@
 namespace ezpz::evidence {
 namespace {
 
-// Where a step can be in the segment being looked at.
-struct ProgressHit {
-  size_t at;
-  bool bar;
-};
+constexpr int kGaps = 2;  // between steps, that progress.interval is made of
+// Hits that open no group by themselves but belong to one that opens in their segment.
+constexpr size_t kMaxPending = 32;
 
 }  // namespace
 
 // How the bytes go through. A chunk is cut into: the end of the segment that earlier chunks began
 // (joined in `carry`), a block of whole segments, and the beginning of the next one (to `carry`).
-// A block is scanned once for literals. Consecutive hits in one segment form a group; a group of
-// progress keys alone is read in place, any other group's segment goes to the Matcher. Only then is
-// it needed where the segment begins and which line that is, so both are found out lazily.
+// A block is stripped of escapes, if it holds any, and scanned once for literals. The hits of one
+// segment form a group and go to the Matcher. Only then is it needed where the segment begins and
+// which line that is, so both are found out lazily. So are the steps: of a block only the last one
+// counts, and those before a checkpoint or a progress bar.
 struct Stream::State {
   explicit State(const Grammar& grammar)
       : tables(grammar.tables()), matcher(grammar.tables()), store(kMaxFacts) {}
@@ -34,8 +35,18 @@ struct Stream::State {
 
   void add_to_carry(std::string_view bytes);
   void end_carry(char separator);
+  void whole_segment(std::string_view segment);
+
+  // The block being looked at: [begin, end) is [raw, raw_end) without escapes.
   void block(std::string_view bytes);
-  void match(std::string_view segment);
+  void add_hit(size_t at, size_t literal);
+  void open_group(const char* where);
+  void close_group();
+  void count_to(const char* to);
+  void steps_to(const char* to);
+  [[nodiscard]] std::string_view segment_around(const char* where) const;
+
+  void match(std::string_view segment, const std::vector<Hit>& found);
   void add_step(const Step& step);
   void place(const Fact& fact);
 
@@ -53,8 +64,27 @@ struct Stream::State {
   std::string carry;       // the unfinished segment, at most kMaxLine bytes of it
   bool carrying = false;   // it has begun (it may be all dropped or empty)
   bool finished = false;
+
   bool progress_changed = false;
   int64_t largest_bar = 0;
+  std::optional<int64_t> step_before;  // for progress.interval
+  int gaps = 0;
+
+  std::string stripped;
+  const char* begin = nullptr;
+  const char* end = nullptr;
+  const char* raw = nullptr;
+  const char* raw_end = nullptr;
+  const char* counted = nullptr;      // `line` and `line_start` hold for this place
+  const char* raw_counted = nullptr;  // which is this one in the raw block
+  const char* boundary = nullptr;     // no segment that is still to come begins before it
+  const char* stepped = nullptr;      // the steps before it are known
+
+  const char* group_begin = nullptr;
+  const char* group_end = nullptr;  // the separator that ends the group's segment
+  std::vector<Hit> group;           // relative to group_begin
+  std::vector<Hit> pending;         // relative to begin
+  const char* lost = nullptr;       // a hit that was dropped from pending
 };
 
 void Stream::State::add_step(const Step& step) {
@@ -65,8 +95,14 @@ void Stream::State::add_step(const Step& step) {
   }
   if (!progress.first_step) progress.first_step = step.value;
   progress.last_step = step.value;
-  ++progress.steps_seen;
   progress_changed = true;
+  if (gaps == kGaps || step.value == step_before) return;
+  if (step_before) {
+    ++gaps;
+    progress.interval =
+        std::max(progress.interval.value_or(1), std::abs(step.value - *step_before));
+  }
+  step_before = step.value;
 }
 
 void Stream::State::place(const Fact& fact) {
@@ -79,16 +115,19 @@ void Stream::State::note(Fact fact) {
   store.add(std::move(fact));
 }
 
-// One whole segment, of the line `line` that starts at `line_start`.
-void Stream::State::match(std::string_view segment) {
-  const Outcome& outcome = matcher.match(segment.substr(0, kMaxLine), line);
-  for (const Fact& found : outcome.facts) {
-    Fact fact = found;
+// One whole segment, of the line `line` that starts at `line_start`; in a block it begins at
+// group_begin.
+void Stream::State::match(std::string_view segment, const std::vector<Hit>& found) {
+  const Outcome& outcome = matcher.match(segment, found, line);
+  for (size_t i = 0; i < outcome.facts.size(); ++i) {
+    Fact fact = outcome.facts[i];
     fact.line = line;
     fact.offset = line_start;
     place(fact);
+    const bool settled = store.is_settled(fact.pattern);
     const Fact* kept = store.add(std::move(fact));
     if (kept != nullptr && on_fact) on_fact(*kept);
+    if (settled) matcher.retire(outcome.origin[i]);
   }
   for (const Outcome::Member& member : outcome.members) {
     topology.place_in_group(member.rank, member.size, member.host);
@@ -97,8 +136,8 @@ void Stream::State::match(std::string_view segment) {
     topology.place_by_label(outcome.label_ranks[0], outcome.label_host);
   }
   if (outcome.world_size) topology.set_world_size(*outcome.world_size);
-  if (outcome.step) add_step(*outcome.step);
   if (outcome.checkpoint) {
+    if (!outcome.checkpoint_step && group_begin != nullptr) steps_to(group_begin);
     const std::optional<int64_t> step =
         outcome.checkpoint_step ? outcome.checkpoint_step : progress.last_step;
     if (step) {
@@ -112,72 +151,140 @@ void Stream::State::match(std::string_view segment) {
   }
 }
 
+// A segment that is in no block.
+void Stream::State::whole_segment(std::string_view segment) {
+  segment = segment.substr(0, kMaxLine);
+  if (holds_dirty(segment)) {
+    strip_escapes(segment, kMaxLine, &stripped);
+    segment = stripped;
+  }
+  group = matcher.hits_in(segment);
+  match(segment, group);
+  if (const std::optional<Step> step = matcher.step(segment, group)) add_step(*step);
+}
+
+void Stream::State::count_to(const char* to) {
+  const Newlines newlines = count_newlines(counted, to);
+  line += newlines.count;
+  if (newlines.count > 0) {
+    raw_counted =
+        raw == begin ? newlines.last + 1 : behind_newline(raw_counted, raw_end, newlines.count);
+    line_start = bytes_fed + (raw_counted - raw);
+  }
+  counted = to;
+}
+
+std::string_view Stream::State::segment_around(const char* where) const {
+  const char* const start = segment_start(stepped, where);
+  const char* const stop = find_separator(where, end);
+  return {start, std::min(kMaxLine, static_cast<size_t>(stop - start))};
+}
+
+// Brings the progress up to the segments before `to`, where one begins or the block ends.
+void Stream::State::steps_to(const char* to) {
+  std::string_view segment;
+  // What is no step by its own looks needs no closer one.
+  const auto may_be_step = [&](const char* key) {
+    const bool same = key >= segment.data() && key < segment.data() + segment.size();
+    if (!same) segment = segment_around(key);
+    const auto at = static_cast<size_t>(key - segment.data());
+    return at < segment.size() && tables.progress.at_key(segment, at).has_value();
+  };
+  // Until the interval is known every step counts.
+  if (gaps < kGaps && stepped < to) {
+    const char* const from = stepped;
+    tables.steps.forward({from, static_cast<size_t>(to - from)}, [&](size_t at) {
+      const char* const key = from + at;
+      if (key < stepped || !may_be_step(key)) return false;
+      if (const std::optional<Step> step = matcher.step(segment)) add_step(*step);
+      stepped = find_separator(key, end);
+      return gaps == kGaps;
+    });
+    if (gaps < kGaps) stepped = to;
+  }
+  if (stepped < to) {
+    const char* const from = stepped;
+    const char* rejected = to;  // where a segment begins that looked as if it had a step
+    tables.steps.backward({from, static_cast<size_t>(to - from)}, [&](size_t at) {
+      const char* const key = from + at;
+      if (key >= rejected || !may_be_step(key)) return false;
+      rejected = segment.data();
+      const std::optional<Step> step = matcher.step(segment);
+      if (step) add_step(*step);
+      return step.has_value();
+    });
+  }
+  stepped = std::max(stepped, to);
+}
+
+// The segment around `where` becomes the group.
+void Stream::State::open_group(const char* where) {
+  group_begin = segment_start(boundary, where);
+  group_end = find_separator(where, end);
+  group.clear();
+  for (const Hit& hit : pending) {
+    if (begin + hit.at >= group_begin) {
+      group.push_back({hit.at - static_cast<size_t>(group_begin - begin), hit.literal});
+    }
+  }
+  pending.clear();
+}
+
+void Stream::State::add_hit(size_t at, size_t literal) {
+  const char* const where = begin + at;
+  if (group_end != nullptr && where > group_end) close_group();
+  if (group_end == nullptr) {
+    if (!matcher.interesting(literal)) {
+      if (pending.size() == kMaxPending) {
+        lost = begin + pending.back().at;
+        pending.clear();
+      }
+      pending.push_back({at, literal});
+      return;
+    }
+    open_group(where);
+  }
+  const auto in_group = static_cast<size_t>(where - group_begin);
+  if (in_group < kMaxLine) group.push_back({in_group, literal});
+}
+
+void Stream::State::close_group() {
+  const auto length = static_cast<size_t>(group_end - group_begin);
+  const std::string_view segment(group_begin, std::min(length, kMaxLine));
+  const bool some_lost = lost != nullptr && lost >= group_begin;
+  if (length > kMaxLine || some_lost) group = matcher.hits_in(segment);
+  count_to(group_begin);
+  match(segment, group);
+  const bool bar = std::any_of(group.begin(), group.end(),
+                               [&](const Hit& hit) { return tables.uses[hit.literal].bar; });
+  if (bar) {
+    steps_to(group_begin);
+    if (const std::optional<Step> step = matcher.step(segment, group)) add_step(*step);
+    stepped = group_end;
+  }
+  boundary = group_end + 1;
+  group_end = nullptr;
+}
+
 // bytes are whole segments: they begin where one begins and end behind a separator.
 void Stream::State::block(std::string_view bytes) {
-  const char* const begin = bytes.data();
-  const char* const end = begin + bytes.size();
-  const char* counted = begin;   // `line` and `line_start` hold for this place
-  const char* boundary = begin;  // no segment that is still to come begins before it
-  const auto count_to = [&](const char* to) {
-    const Newlines newlines = count_newlines(counted, to);
-    line += newlines.count;
-    if (newlines.last != nullptr) line_start = bytes_fed + (newlines.last + 1 - begin);
-    counted = to;
-  };
-
-  const char* group_end = nullptr;  // the separator that ends the group's segment
-  bool needs_matcher = false;
-  size_t progress_hits = 0;
-  std::array<ProgressHit, 16> hits;
-  const auto close_group = [&] {
-    // Far from the last known place the segment may be longer than kMaxLine: let match() see.
-    if (static_cast<size_t>(group_end - boundary) > kMaxLine) needs_matcher = true;
-    if (needs_matcher) {
-      const char* const start = segment_start(boundary, group_end);
-      count_to(start);
-      match({start, static_cast<size_t>(group_end - start)});
-    } else {
-      const std::string_view text(boundary, static_cast<size_t>(group_end - boundary));
-      std::optional<Step> best;
-      for (size_t i = 0; i < progress_hits; ++i) {
-        const size_t at = hits[i].at - static_cast<size_t>(boundary - begin);
-        const std::optional<Step> step =
-            hits[i].bar ? tables.progress.at_bar(text, at) : tables.progress.at_key(text, at);
-        if (step && (!best || step->preference < best->preference)) best = step;
-      }
-      if (best) add_step(*best);
-    }
-    boundary = group_end + 1;
-    group_end = nullptr;
-  };
-
-  tables.prefilter.scan(bytes, [&](size_t at, int literal) {
-    const char* const where = begin + at;
-    if (group_end != nullptr) {
-      if (where > group_end) {
-        close_group();
-      } else if (needs_matcher) {
-        return;
-      }
-    }
-    if (group_end == nullptr) {
-      group_end = find_separator(where, end);
-      needs_matcher = false;
-      progress_hits = 0;
-    }
-    if (literal == Prefilter::kDirty) {
-      needs_matcher = true;
-      return;
-    }
-    const LiteralUse& use = tables.uses[static_cast<size_t>(literal)];
-    if (!use.only_progress() || progress_hits == hits.size()) {
-      needs_matcher = true;
-      return;
-    }
-    hits[progress_hits++] = {at, use.bar};
-  });
+  std::string_view text = bytes;
+  if (holds_dirty(bytes)) {
+    strip_escapes(bytes, kMaxLine, &stripped);
+    text = stripped;
+  }
+  raw = raw_counted = bytes.data();
+  raw_end = raw + bytes.size();
+  begin = counted = boundary = stepped = text.data();
+  end = begin + text.size();
+  pending.clear();
+  lost = nullptr;
+  tables.prefilter.scan(text,
+                        [&](size_t at, int literal) { add_hit(at, static_cast<size_t>(literal)); });
   if (group_end != nullptr) close_group();
+  steps_to(end);
   count_to(end);
+  group_begin = nullptr;
   bytes_fed += static_cast<int64_t>(bytes.size());
 }
 
@@ -188,7 +295,7 @@ void Stream::State::add_to_carry(std::string_view bytes) {
 }
 
 void Stream::State::end_carry(char separator) {
-  match(carry);
+  whole_segment(carry);
   carry.clear();
   carrying = false;
   ++bytes_fed;
@@ -228,7 +335,7 @@ void Stream::State::finish() {
   if (finished) return;
   finished = true;
   if (!carrying) return;
-  match(carry);
+  whole_segment(carry);
   carry.clear();
   carrying = false;
 }

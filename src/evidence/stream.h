@@ -5,8 +5,9 @@
 // (stripped, kept as the fact's label). Chunk boundaries never change the facts. Memory is bounded:
 // a line (or a part of one between carriage returns) longer than kMaxLine is matched on its first
 // kMaxLine bytes, and at most kMaxFacts facts are kept: the first ones, then the first of every
-// pattern and host, and in the end those of patterns not seen yet. Placements beyond the first few
-// hundred go to the topology only.
+// pattern and host, and in the end those of patterns not seen yet. Of a message that blames nobody
+// and names no host the first 32 are kept. Placements beyond the first few hundred go to the
+// topology only.
 //
 // Not thread-safe: one stream, one thread.
 #pragma once

@@ -29,8 +29,9 @@ std::string show(const Stream& stream) {
   for (const Fact& fact : stream.facts()) text << show(fact) << '\n';
   const Progress& progress = stream.progress();
   text << "steps " << or_none(progress.first_step) << ".." << or_none(progress.last_step)
-       << " seen " << progress.steps_seen << " checkpoint " << or_none(progress.last_checkpoint)
-       << " resumed " << or_none(progress.resumed_from) << '\n';
+       << " interval " << or_none(progress.interval) << " checkpoint "
+       << or_none(progress.last_checkpoint) << " resumed " << or_none(progress.resumed_from)
+       << '\n';
   for (const auto& [host, ranks] : stream.topology().hosts()) {
     text << host << ':';
     for (const int rank : ranks) text << ' ' << rank;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "evidence/escapes.h"
 #include "evidence/grammar_tables.h"
 #include "evidence/matcher.h"
 #include "evidence/segments.h"
@@ -120,15 +121,13 @@ void TopologyReader::State::look_at_label(std::string_view segment, int64_t line
 // Labels stay on: who speaks may be one (NCCL's is).
 void TopologyReader::State::look(std::string_view segment, int64_t line) {
   look_at_label(segment, line);
-  bool worth = false;
-  bool dirty = false;
-  prefilter.scan(
-      segment, [&](size_t, int literal) { (literal == Prefilter::kDirty ? dirty : worth) = true; });
-  if (!worth && !dirty) return;
-  if (dirty) {
-    strip_escapes(segment, &stripped);
+  if (holds_dirty(segment)) {
+    strip_escapes(segment, kMaxLine, &stripped);
     segment = stripped;
   }
+  bool worth = false;
+  prefilter.scan(segment, [&](size_t, int) { worth = true; });
+  if (!worth) return;
   const Outcome& outcome = matcher.match(segment, line);
   if (outcome.world_size) placements.world_size(*outcome.world_size, line);
   for (const Fact& fact : outcome.facts) {

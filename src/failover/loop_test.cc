@@ -80,7 +80,7 @@ AttemptOutcome ended(const AttemptInput& input, Exit exit, int64_t last_step) {
   if (last_step > 0) {
     outcome.record.progress.first_step = 1;
     outcome.record.progress.last_step = last_step;
-    outcome.record.progress.steps_seen = last_step;
+    outcome.record.progress.interval = 1;
   }
   return outcome;
 }

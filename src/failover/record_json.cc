@@ -112,7 +112,7 @@ Json to_json(const evidence::Progress& progress) {
           {"last", optional_json(progress.last_step)},
           {"last_checkpoint", optional_json(progress.last_checkpoint)},
           {"resumed_from", optional_json(progress.resumed_from)},
-          {"steps_seen", progress.steps_seen}};
+          {"interval", optional_json(progress.interval)}};
 }
 
 Json to_json(const verdict::SchedulerView& view) {
@@ -227,7 +227,7 @@ verdict::AttemptRecord attempt_from_json(const Json& json) {
     read(*progress, "last", record.progress.last_step);
     read(*progress, "last_checkpoint", record.progress.last_checkpoint);
     read(*progress, "resumed_from", record.progress.resumed_from);
-    read(*progress, "steps_seen", record.progress.steps_seen);
+    read(*progress, "interval", record.progress.interval);
   }
   if (const auto view = json.find("scheduler"); view != json.end() && view->is_object()) {
     read(*view, "end_time_s", record.scheduler.end_time_s);

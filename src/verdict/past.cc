@@ -21,13 +21,6 @@ bool is_beyond_first(const evidence::Progress& now, const std::vector<PastAttemp
   return is_beyond(now.last_step, step) || is_beyond(now.last_checkpoint, checkpoint);
 }
 
-// Steps between two progress lines; at least 1 (every rank may print the same step).
-double stride(const evidence::Progress& progress) {
-  if (!progress.first_step || !progress.last_step || progress.steps_seen < 2) return 1;
-  const auto span = static_cast<double>(*progress.last_step - *progress.first_step);
-  return std::max(1.0, span / static_cast<double>(progress.steps_seen - 1));
-}
-
 }  // namespace
 
 bool made_progress(const evidence::Progress& now, const std::vector<PastAttempt>& history) {
@@ -49,8 +42,9 @@ bool near_same_step(const evidence::Progress& a, const evidence::Progress& b) {
   const std::optional<int64_t> a_step = a.reached();
   const std::optional<int64_t> b_step = b.reached();
   if (!a_step || !b_step) return !a_step && !b_step;
-  const auto apart = static_cast<double>(std::llabs(*a_step - *b_step));
-  return apart <= std::max(stride(a), stride(b));
+  const int64_t apart = std::llabs(*a_step - *b_step);
+  // As far as from one progress line to the next tells nothing.
+  return apart <= std::max<int64_t>({1, a.interval.value_or(1), b.interval.value_or(1)});
 }
 
 bool same_seats(const std::vector<int>& a, const std::vector<int>& b) {

@@ -452,10 +452,10 @@ TEST(Policy, TheSameSeatCrashingOnItsNewHostIsTheProgramToo) {
 
 TEST(Policy, NearIsTheDistanceBetweenTwoProgressLines) {
   evidence::Progress every_ten = steps(10, 100);
-  every_ten.steps_seen = 10;
+  every_ten.interval = 10;
   const History before = {past(convicting(Kind::node_failure, "n9"), every_ten)};
   evidence::Progress now = steps(60, 110);
-  now.steps_seen = 6;
+  now.interval = 10;
   expect_stop(decide(at(now), convicting(Kind::node_failure, "n1"), before, plenty()), "same_seat");
 }
 

@@ -142,7 +142,7 @@ inline evidence::Progress steps(int64_t first, int64_t last) {
   evidence::Progress progress;
   progress.first_step = first;
   progress.last_step = last;
-  progress.steps_seen = last - first + 1;
+  progress.interval = 1;
   return progress;
 }
 
