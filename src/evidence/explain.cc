@@ -67,7 +67,7 @@ std::string_view to_string(Fate fate) {
 }
 
 Explainer::Explainer(const Grammar& grammar)
-    : tables_(grammar.tables()), matcher_(grammar.tables()) {}
+    : tables_(grammar.tables()), matcher_(grammar.tables(), SIZE_MAX) {}
 
 Look Explainer::look(const Entry& entry, std::string_view message, const Outcome& outcome) {
   Look look{&entry, Fate::no_match, "", {}};
@@ -136,8 +136,7 @@ void Explainer::look_at_message(std::string_view message, const Outcome& outcome
 }
 
 const Explanation* Explainer::explain(std::string_view segment, int64_t line) {
-  stripped_.clear();
-  strip_escapes(segment, kMaxLine, &stripped_);
+  strip_escapes(segment, segment.size(), &stripped_);
   std::vector<size_t> starts;
   bool triggered = false;
   tables_.prefilter.scan(stripped_, [&](size_t at, int literal) {

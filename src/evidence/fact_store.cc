@@ -1,24 +1,11 @@
 #include "evidence/fact_store.h"
 
 namespace ezpz::evidence {
-namespace {
-
-bool is_remark(const Fact& fact) {
-  const bool marks_nothing = fact.event == Event::message || fact.event == Event::within_host ||
-                             fact.event == Event::between_hosts;
-  return fact.role == Role::context && fact.host.empty() && marks_nothing;
-}
-
-}  // namespace
 
 bool FactStore::wanted(const Fact& fact) const {
   if (facts_.size() >= max_facts_) return false;
   // The topology holds every placement; as facts a large job's would crowd out the rest.
   if (fact.event == Event::placement && placements_ >= max_facts_ / 8) return false;
-  if (is_remark(fact)) {
-    const auto known = remarks_.find(fact.pattern);
-    if (known != remarks_.end() && known->second >= kMaxRemarks) return false;
-  }
   if (facts_.size() < max_facts_ / 2) return true;
   if (facts_.size() < max_facts_ - max_facts_ / 10) {
     return !patterns_and_hosts_.contains({fact.pattern, fact.host});
@@ -27,15 +14,12 @@ bool FactStore::wanted(const Fact& fact) const {
 }
 
 bool FactStore::is_settled(const std::string& pattern) const {
-  const auto remarks = remarks_.find(pattern);
-  if (remarks != remarks_.end() && remarks->second >= kMaxRemarks) return true;
   return facts_.size() >= max_facts_ / 2 && patterns_and_hosts_.contains({pattern, ""});
 }
 
 const Fact* FactStore::add(Fact fact) {
   if (!wanted(fact)) return nullptr;
   if (fact.event == Event::placement) ++placements_;
-  if (is_remark(fact)) ++remarks_[fact.pattern];
   patterns_.insert(fact.pattern);
   patterns_and_hosts_.emplace(fact.pattern, fact.host);
   facts_.push_back(std::move(fact));

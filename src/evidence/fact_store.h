@@ -2,7 +2,6 @@
 // came late must not be lost in what came often.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,10 +14,7 @@ namespace ezpz::evidence {
 class FactStore {
  public:
   // At most max_facts are kept. The first half of that is for whatever comes first; then only the
-  // first of each pattern and host is kept; the last tenth is for patterns not seen at all yet. Of
-  // remarks (context that names no host and marks no event of the job) kMaxRemarks of a pattern are
-  // kept: a network library prints some of them for each channel of each rank.
-  static constexpr int kMaxRemarks = 32;
+  // first of each pattern and host is kept; the last tenth is for patterns not seen at all yet.
   explicit FactStore(size_t max_facts) : max_facts_(max_facts) {}
 
   // The kept fact, or nullptr when there was no room for it.
@@ -32,7 +28,6 @@ class FactStore {
 
   size_t max_facts_;
   size_t placements_ = 0;
-  std::map<std::string, int> remarks_;  // by pattern
   std::vector<Fact> facts_;
   std::set<std::string> patterns_;
   std::set<std::pair<std::string, std::string>> patterns_and_hosts_;

@@ -4,6 +4,7 @@
 
 #include "base/hostlist.h"
 #include "base/text.h"
+#include "evidence/escapes.h"
 
 namespace ezpz::evidence {
 namespace {
@@ -85,8 +86,11 @@ std::span<const Hit> between(std::span<const Hit> hits, size_t begin, size_t end
 
 }  // namespace
 
-Matcher::Matcher(const Grammar::Tables& tables)
-    : tables_(tables), retired_(tables.entries.size()), told_(tables.entries.size()) {
+Matcher::Matcher(const Grammar::Tables& tables, size_t max_alike)
+    : tables_(tables),
+      max_alike_(max_alike),
+      retired_(tables.entries.size()),
+      told_(tables.entries.size()) {
   for (const LiteralUse& use : tables.uses) {
     interesting_.push_back(use.bar || !use.entries.empty() ? 1 : 0);
   }
@@ -227,8 +231,11 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       }
     }
     found_.push_back(found);
-    const bool blames = entry.spec.role != Role::context || entry.spec.event != Event::message;
-    if (++told_[index] >= kMaxAlike && !blames) retire(index);
+    const bool marks_nothing = entry.spec.event == Event::message ||
+                               entry.spec.event == Event::within_host ||
+                               entry.spec.event == Event::between_hosts;
+    const bool blames = entry.spec.role != Role::context || !marks_nothing;
+    if (++told_[index] >= max_alike_ && !blames) retire(index);
   }
 }
 
@@ -302,6 +309,10 @@ const Outcome& Matcher::match(std::string_view segment, const std::vector<Hit>& 
 }
 
 const Outcome& Matcher::match(std::string_view segment, int64_t line) {
+  if (holds_dirty(segment)) {
+    strip_escapes(segment, segment.size(), &stripped_);
+    segment = stripped_;
+  }
   return match(segment, hits_in(segment), line);
 }
 

@@ -42,15 +42,16 @@ struct Outcome {
 // How many facts of a message are kept that blames nobody and names no host.
 constexpr size_t kMaxAlike = 32;
 
-// Reuses its buffers and remembers prefaces: one for each stream. Segments are given without
-// escapes.
+// Reuses its buffers and remembers prefaces: one for each stream. Segments that come with their
+// hits are without escapes.
 class Matcher {
  public:
-  explicit Matcher(const Grammar::Tables& tables);
+  explicit Matcher(const Grammar::Tables& tables, size_t max_alike = kMaxAlike);
 
   // What the segment's hits trigger, apart from steps. `line` is its place in the log. The result
   // is valid until the next call.
   const Outcome& match(std::string_view segment, const std::vector<Hit>& hits, int64_t line);
+  // The same for a segment as it stands in the log.
   const Outcome& match(std::string_view segment, int64_t line);
   // The training step the segment tells.
   std::optional<Step> step(std::string_view segment, const std::vector<Hit>& hits);
@@ -73,20 +74,22 @@ class Matcher {
     size_t facts;
   };
 
-  void note_member(const Entry& entry, const Origin& origin);
   size_t read_labels_of(std::string_view segment, Origin* origin) const;
   std::span<const Hit> ordered(const std::vector<Hit>& hits);
   void collect_triggered(std::span<const Hit> hits);
   void match_message(std::string_view message, const Origin& origin);
+  void note_member(const Entry& entry, const Origin& origin);
   void match_entry(size_t entry, std::string_view message, const Origin& origin);
   void note_position(const Entry& entry);
   [[nodiscard]] bool tells_a_checkpoint(std::string_view message, std::span<const Hit> hits);
 
   const Grammar::Tables& tables_;
+  size_t max_alike_;
   Outcome outcome_;
   std::vector<char> retired_;      // by entry
   std::vector<char> interesting_;  // by literal
   std::vector<size_t> told_;       // by entry: facts so far
+  std::string stripped_;
   std::vector<Hit> scanned_;
   std::vector<Hit> ordered_;
   std::vector<size_t> starts_;
