@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/proctable.h"
+#include "base/text.h"
 
 namespace ezpz {
 namespace {
@@ -108,6 +110,24 @@ TEST(File, AnAtomicWriteLeavesNoTemporaryBehind) {
   EXPECT_FALSE(write_file_atomically(folder + "/no/such/x", "three").ok());
   unlink((folder + "/x").c_str());
   EXPECT_EQ(rmdir(folder.c_str()), 0) << "something was left behind";
+}
+
+TEST(Helper, WhatItStartedInASessionOfItsOwnEndsWithItToo) {
+  Loop loop;
+  // As an mpiexec and its rsh; the last word tells where the child is.
+  const HelperResult result =
+      run_helper(loop, {"sh", "-c", "setsid sleep 61 & echo $!; wait"}, 0.5);
+  EXPECT_TRUE(result.timed_out);
+  const auto child = parse_int(trim(result.out));
+  ASSERT_TRUE(child.has_value()) << result.out;
+  bool gone = false;
+  for (int i = 0; i < 200 && !gone; ++i) {
+    const auto process = read_process(static_cast<pid_t>(*child));
+    gone = !process || process->state == 'Z';
+    if (!gone) usleep(10'000);
+  }
+  EXPECT_TRUE(gone);
+  if (!gone) kill(static_cast<pid_t>(*child), SIGKILL);
 }
 
 }  // namespace

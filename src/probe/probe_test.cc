@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/proctable.h"
 #include "base/text.h"
 
 namespace ezpz::probe {
@@ -51,6 +52,73 @@ TEST(NodeCheck, SurvivorsOfTheAttemptOnThisNodeAreFoundAndEnded) {
   kill(*elsewhere, SIGKILL);
   waitpid(*here, nullptr, 0);
   waitpid(*elsewhere, nullptr, 0);
+}
+
+TEST(NodeCheck, ASignalIsForTheRanksAndNotForWhatTheyStarted) {
+  // The rank records what it gets; its child, which inherits its variables, would die of it.
+  SpawnSpec spec;
+  spec.argv = {"sh", "-c", "trap 'exit 7' TERM; sleep 60 & while :; do wait $!; done"};
+  spec.env = {{"EZPZ_ATTEMPT_ID", "probe-test.2"}, {"EZPZ_NODE", "simA"}, {"RANK", "0"}};
+  spec.new_session = true;
+  const Result<pid_t> rank = spawn(spec);
+  ASSERT_TRUE(rank.ok());
+  std::vector<Process> children;
+  for (int i = 0; i < 200 && children.empty(); ++i) {
+    usleep(10'000);
+    children = descendants(list_processes(), *rank);
+  }
+  ASSERT_EQ(children.size(), 1U);
+
+  CheckRequest term{"simA", "probe-test.2"};
+  term.signal = SIGTERM;
+  EXPECT_TRUE(check_node(term).healthy());
+  int status = 0;
+  waitpid(*rank, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_TRUE(read_process(children[0].pid).has_value()) << "the child was signalled, too";
+  kill(children[0].pid, SIGKILL);
+}
+
+TEST(NodeCheck, ARankThatAnMpiexecStartedWithoutEzpzRankIsFound) {
+  SpawnSpec spec;
+  spec.argv = {"sleep", "60"};
+  spec.env = {{"EZPZ_ATTEMPT_ID", "probe-test.3"}, {"EZPZ_NODE", std::nullopt}};
+  const Result<pid_t> launcher = spawn(spec);
+  spec.env["PMI_RANK"] = "0";
+  const Result<pid_t> rank = spawn(spec);
+  ASSERT_TRUE(rank.ok() && launcher.ok());
+  EXPECT_EQ(check_node({"n1", "probe-test.3", false, 0}).survivors, (std::vector<int>{*rank}));
+  for (const pid_t pid : {*rank, *launcher}) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+}
+
+TEST(Probe, ThroughAnMpiexecFewHostsAreAskedEachAlone) {
+  Loop loop;
+  ProbeSpec spec;
+  spec.reach = Reach::launcher;
+  spec.hosts = make_nodes({"n1", "n2", "n3"}, {});
+  spec.self_path = "/opt/ezpz";
+  spec.alone_s = 5;
+  std::vector<size_t> asked;
+  spec.beside = [&asked](const std::vector<Node>& hosts, const Argv& command) -> Result<Argv> {
+    asked.push_back(hosts.size());
+    EXPECT_EQ(command[0], "/opt/ezpz");
+    const std::string& name = hosts[0].spelled;
+    if (name == "n3") return Argv{"sh", "-c", "echo no route to n3 >&2; exit 255"};
+    return Argv{"echo", "ezpz-node-check node=" + name + " tmp=ok cleared=0 survivors=none"};
+  };
+  const ProbeResult few = run_probe(loop, spec, {});
+  EXPECT_EQ(asked, (std::vector<size_t>{1, 1, 1}));
+  EXPECT_TRUE(few.ran);
+  EXPECT_EQ(few.answered.size(), 2U);
+  EXPECT_NE(few.refused.at("n3").find("no route to n3"), std::string::npos);
+
+  asked.clear();
+  spec.at_once = 2;  // three are many now: all together first, then who did not answer
+  run_probe(loop, spec, {});
+  EXPECT_EQ(asked, (std::vector<size_t>{3, 1, 1}));
 }
 
 TEST(Probe, TheSrunCheckTakesNothingAndIsNeverExact) {
