@@ -125,6 +125,10 @@ void Stream::State::match(std::string_view segment, const std::vector<Hit>& foun
     fact.offset = line_start;
     place(fact);
     const bool settled = store.is_settled(fact.pattern);
+    if (fact.role == Role::cause && !settled) {
+      if (group_begin != nullptr) steps_to(group_begin);
+      fact.step = progress.last_step.value_or(-1);
+    }
     const Fact* kept = store.add(std::move(fact));
     if (kept != nullptr && on_fact) on_fact(*kept);
     if (settled) matcher.retire(outcome.origin[i]);

@@ -67,6 +67,7 @@ Fact fact_from_json(const Json& json) {
   read(json, "reason", fact.reason);
   read(json, "step_id", fact.step_id);
   read(json, "seq", fact.seq);
+  read(json, "step", fact.step);
   read_word(json, "source", fact.source);
   read_word(json, "kind", fact.kind);
   read_word(json, "role", fact.role);
@@ -99,6 +100,7 @@ Json to_json(const Fact& fact) {
   if (!fact.reason.empty()) json["reason"] = fact.reason;
   if (!fact.step_id.empty()) json["step_id"] = fact.step_id;
   if (fact.seq >= 0) json["seq"] = fact.seq;
+  if (fact.step >= 0) json["step"] = fact.step;
   return json;
 }
 

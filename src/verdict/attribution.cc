@@ -55,7 +55,9 @@
 //     time left it stays unknown.
 //  8. Silence. The watchdog (ours, the site's, timeout(1)) ended it and nothing is a cause: hang,
 //     nobody is convicted.
-//  9. Unknown stays unknown.
+//  9. Only echoes: of a lost network or a timed-out collective, which is then the verdict, at low
+//     confidence.
+// 10. Unknown stays unknown.
 //
 // Throughout: only active hosts are convicted. A host outside the active set is set aside; one that
 // was retired earlier is set aside and flagged, because ranks should not have run there. Lines of
@@ -442,6 +444,24 @@ std::optional<Finding> by_silence(const CaseFile& file) {
                "came before the silence and did not end the attempt");
 }
 
+// Nothing but echoes: what they echo is the best guess at what happened.
+std::optional<Finding> by_echo(const CaseFile& file) {
+  for (const Exhibit& exhibit : file.exhibits) {
+    const Fact& fact = *exhibit.fact;
+    if (exhibit.in_teardown) break;
+    if (fact.role != Role::cascade || fact.event != Event::message) continue;
+    if (fact.kind != Kind::fabric_fault && fact.kind != Kind::collective_timeout) continue;
+    Finding finding =
+        found(fact.kind, confidence::kInferred,
+              std::string(words_of(fact.kind)) + ": only echoes were printed, first \"" +
+                  printable(fact.text, 120) + "\" (" + place_of(fact) + ")",
+              "an echo, too");
+    finding.use(exhibit);
+    return finding;
+  }
+  return std::nullopt;
+}
+
 std::optional<Finding> by_default(const CaseFile& file) {
   return found(Kind::unknown, confidence::kUnknown,
                file.record.exit_known
@@ -452,9 +472,9 @@ std::optional<Finding> by_default(const CaseFile& file) {
 }
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);
-constexpr std::array<Rule, 11> kRules{
+constexpr std::array<Rule, 12> kRules{
     by_node_loss, by_scheduler_end,    by_user_stop,   by_cancel,  by_clean_end, by_first_cause,
-    by_mark,      by_unusable_command, by_outside_end, by_silence, by_default,
+    by_mark,      by_unusable_command, by_outside_end, by_silence, by_echo,      by_default,
 };
 
 }  // namespace

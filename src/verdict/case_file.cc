@@ -13,13 +13,18 @@ struct Places {
   const AttemptRecord& record;
   const NodeKey& node_key;
   std::map<int, std::string> host_of_rank;
+  std::map<int, std::string> host_of_programs_rank;  // as the output alone tells
+  bool ranks_are_renumbered = false;
 
   Places(const AttemptRecord& r, const NodeKey& key) : record(r), node_key(key) {
     // The launcher's own map first; what the output says fills the gaps only.
     for (const auto& [rank, host] : record.host_of_rank) host_of_rank.emplace(rank, key_of(host));
     for (const Fact& fact : record.facts) {
       if (fact.event != Event::placement || fact.host.empty()) continue;
-      for (const int rank : fact.ranks) host_of_rank.emplace(rank, key_of(fact.host));
+      for (const int rank : fact.ranks) {
+        host_of_rank.emplace(rank, key_of(fact.host));
+        host_of_programs_rank.emplace(rank, key_of(fact.host));
+      }
     }
     // Where a rank died it ran.
     for (const Fact& fact : record.facts) {
@@ -33,6 +38,13 @@ struct Places {
   }
   // The one host all the ranks ran on; empty when there is none or not one.
   [[nodiscard]] std::string host_of(const std::vector<int>& ranks) const {
+    return one_host(host_of_rank, ranks);
+  }
+  [[nodiscard]] std::string host_by_program(const std::vector<int>& ranks) const {
+    return one_host(host_of_programs_rank, ranks);
+  }
+  static std::string one_host(const std::map<int, std::string>& host_of_rank,
+                              const std::vector<int>& ranks) {
     std::string host;
     for (const int rank : ranks) {
       const auto found = host_of_rank.find(rank);
@@ -66,8 +78,19 @@ bool label_is_the_place(Kind kind) {
   }
 }
 
+// torchrun numbers the ranks of its workers itself: to the launcher that started it, one agent is
+// one rank. What its workers call rank 3 is not the launcher's rank 3.
+bool numbers_ranks_anew(const AttemptRecord& record) {
+  return std::any_of(record.facts.begin(), record.facts.end(),
+                     [](const Fact& fact) { return fact.pattern.starts_with("torchrun."); });
+}
+
 std::string name_the_host(const Fact& fact, const Places& places) {
   if (!fact.host.empty()) return places.key_of(fact.host);
+  if (fact.event == Event::message && places.ranks_are_renumbered) {
+    const std::string host = places.host_by_program(fact.ranks);
+    if (!host.empty() || !fact.ranks.empty()) return host;
+  }
   if (std::string host = places.host_of(fact.ranks); !host.empty()) return host;
   if (!fact.ranks.empty()) return {};
   if (!fact.ip.empty()) {
@@ -151,7 +174,8 @@ std::vector<const Exhibit*> CaseFile::first_deaths() const {
 }
 
 CaseFile open_case(const AttemptRecord& record, const NodeKey& node_key) {
-  const Places places(record, node_key);
+  Places places(record, node_key);
+  places.ranks_are_renumbered = numbers_ranks_anew(record);
   CaseFile file{record, places.host_of_rank, {}, std::nullopt, is_one_host_only(record), false};
   for (size_t i = 0; i < record.facts.size(); ++i) {
     const Fact& fact = record.facts[i];

@@ -89,7 +89,20 @@ bool is_beside_the_point(const Exhibit& exhibit, const Killed& killed) {
          killed.hosts.count(exhibit.host) == 0;
 }
 
-std::optional<Weight> weigh(const Exhibit& exhibit, const Killed& killed, bool something_died) {
+// Troubles of a start that the training went on after: a plugin that failed and was done without, a
+// port that was taken and another found.
+bool was_survived(const CaseFile& file, const Fact& fact) {
+  if (fact.source != Source::output || fact.event != Event::message) return false;
+  if (fact.kind != Kind::env_fault && fact.kind != Kind::port_in_use) return false;
+  const evidence::Progress& progress = file.record.progress;
+  if (!progress.last_step) return false;
+  constexpr int64_t kIntervals = 10;  // lines of steps: ranks die one after the other
+  const int64_t before = fact.step >= 0 ? fact.step : progress.first_step.value_or(0) - 1;
+  return *progress.last_step - before >= kIntervals * progress.interval.value_or(1);
+}
+
+std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const Killed& killed,
+                            bool something_died) {
   const Fact& fact = *exhibit.fact;
   if (fact.role != Role::cause || exhibit.standing == Standing::retired) return std::nullopt;
   std::optional<Weight> weight;
@@ -114,6 +127,7 @@ std::optional<Weight> weigh(const Exhibit& exhibit, const Killed& killed, bool s
   if (exhibit.in_teardown && !counts_in_teardown(fact, *weight, something_died)) {
     return std::nullopt;
   }
+  if (was_survived(file, fact)) return Weight::unclassified;
   if (is_beside_the_point(exhibit, killed)) return Weight::may_be_echo;
   return weight;
 }
@@ -139,7 +153,7 @@ std::optional<Cause> first_cause(const CaseFile& file) {
   const bool something_died = !file.first_deaths().empty();
   std::optional<Cause> best;
   for (const Exhibit& exhibit : file.exhibits) {
-    const std::optional<Weight> weight = weigh(exhibit, killed_ranks, something_died);
+    const std::optional<Weight> weight = weigh(file, exhibit, killed_ranks, something_died);
     if (weight && (!best || *weight < best->weight)) {
       best = Cause{&exhibit, *weight,
                    is_bare_death(*exhibit.fact) ? Kind::unknown : kind_of(*exhibit.fact)};
@@ -156,7 +170,7 @@ std::vector<const Exhibit*> same_failure(const CaseFile& file, const Cause& caus
   std::vector<const Exhibit*> same;
   for (const Exhibit& exhibit : file.exhibits) {
     const Fact& other = *exhibit.fact;
-    if (!weigh(exhibit, killed_ranks, something_died)) continue;
+    if (!weigh(file, exhibit, killed_ranks, something_died)) continue;
     if (by_death != is_bare_death(other)) continue;
     if (by_death ? hand_in_death(other) == hand_in_death(fact) : kind_of(other) == cause.kind) {
       same.push_back(&exhibit);

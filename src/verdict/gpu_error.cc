@@ -1,5 +1,6 @@
 #include "verdict/gpu_error.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <optional>
@@ -56,11 +57,19 @@ std::optional<int> xid_of(const Fact& fact) {
   return std::nullopt;
 }
 
+// What a program's mistake and a broken device both end in.
+constexpr std::array<std::string_view, 3> kUnproven{"OUT_OF_RESOURCES", "GPU Hang", "gpu hang"};
+
 }  // namespace
 
 GpuError gpu_error(const Fact& fact) {
   const std::optional<int> number = xid_of(fact);
-  if (!number) return GpuError::hardware;
+  if (!number) {
+    const bool unproven = std::any_of(
+        kUnproven.begin(), kUnproven.end(),
+        [&fact](std::string_view words) { return fact.text.find(words) != std::string::npos; });
+    return unproven ? GpuError::unproven : GpuError::hardware;
+  }
   for (const Xid& xid : kXids) {
     if (xid.number == *number) return xid.error;
   }

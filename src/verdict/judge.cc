@@ -1,6 +1,7 @@
 #include "verdict/judge.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <utility>
@@ -103,8 +104,21 @@ bool may_convict(const Cause& cause) {
   }
 }
 
-bool may_suspect(Kind kind) {
-  return kind == Kind::env_fault || kind == Kind::filesystem_fault || kind == Kind::launcher_fault;
+// A full file system or a used-up quota that hosts share is met by whoever writes first; only one
+// of the node's own speaks against the node.
+bool is_shared_trouble(const Fact& fact) {
+  constexpr std::array<std::string_view, 4> kFull{"No space left", "quota", "ENOSPC", "EDQUOT"};
+  constexpr std::array<std::string_view, 5> kOwn{"/tmp", "/dev/shm", "/var/", "/local", "/raid"};
+  const auto holds = [&fact](std::string_view word) {
+    return fact.text.find(word) != std::string::npos;
+  };
+  return std::any_of(kFull.begin(), kFull.end(), holds) &&
+         std::none_of(kOwn.begin(), kOwn.end(), holds);
+}
+
+bool may_suspect(Kind kind, const Fact& fact) {
+  if (kind == Kind::filesystem_fault) return !is_shared_trouble(fact);
+  return kind == Kind::env_fault || kind == Kind::launcher_fault;
 }
 
 // A host that somebody could not reach: true of a dead node, and of a living one behind a bad route
@@ -214,7 +228,7 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
     for (const Exhibit* exhibit : same) {
       if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
     }
-  } else if (may_suspect(kind) && file.record.active.size() > 1) {
+  } else if (may_suspect(kind, fact) && file.record.active.size() > 1) {
     verdict.suspects.push_back(*hosts.begin());
     verdict.summary += ", on that host alone";
   }

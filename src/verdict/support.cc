@@ -1,5 +1,7 @@
 #include "verdict/support.h"
 
+#include "verdict/death.h"
+
 namespace ezpz::verdict {
 namespace {
 
@@ -21,12 +23,29 @@ bool is_an_echo(const Exhibit& exhibit) {
   }
 }
 
+// A program that fails on a host is the program's affair, and so are its complaints about others.
+bool speaks_of_the_node(const Fact& fact) {
+  switch (fact.event) {
+    case Event::node_lost:
+    case Event::unreachable:
+    case Event::launcher:
+      return true;
+    case Event::death:
+      return hand_in_death(fact) == Hand::outside;
+    default:
+      return fact.kind == Kind::node_failure || fact.kind == Kind::gpu_fault;
+  }
+}
+
 }  // namespace
 
 std::set<std::string> witnesses_against(const CaseFile& file, const std::string& host) {
   std::set<std::string> speakers;
   for (const Exhibit& exhibit : file.exhibits) {
-    if (exhibit.host != host || exhibit.fact->role != Role::cause || is_an_echo(exhibit)) continue;
+    if (exhibit.host != host || exhibit.fact->role != Role::cause || is_an_echo(exhibit) ||
+        !speaks_of_the_node(*exhibit.fact)) {
+      continue;
+    }
     speakers.insert(speaker_of(*exhibit.fact));
   }
   return speakers;

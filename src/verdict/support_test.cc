@@ -140,5 +140,99 @@ TEST(Silence, TheExitCodeOfATimeOutIsAHang) {
   EXPECT_EQ(judge_attempt(record).kind, Kind::unknown);
 }
 
+TEST(LostContact, InMidRunItConvictsTheOneHost) {
+  AttemptRecord record = attempt(1, {lost_contact("nid001306")});
+  record.progress = steps(1, 40);
+  const Verdict v = judge_attempt(record);
+  EXPECT_EQ(v.kind, Kind::node_failure);
+  EXPECT_EQ(culprits(v), Hosts{"nid001306"});
+  record = attempt(1, {lost_contact("nid001306"), lost_contact("nid001304")});
+  record.progress = steps(1, 40);
+  EXPECT_TRUE(culprits(judge_attempt(record)).empty());
+}
+
+TEST(LostContact, AProgramsComplaintIsNoSecondWitness) {
+  Fact complaint = message(Kind::app_error, "RuntimeError: bad batch", "nid001306");
+  complaint.pattern = "python.exception";
+  EXPECT_TRUE(culprits(judge_attempt(attempt(1, {lost_contact("nid001306"), complaint}))).empty());
+}
+
+TEST(Survived, ATroubleOfTheStartThatTrainingWentOnAfterIsNotTheCause) {
+  Fact plugin = message(Kind::env_fault, "aws-ofi-nccl initialization failed");
+  AttemptRecord record = attempt(143, {plugin, killed("nid001306", {4, 5, 6, 7}), teardown(),
+                                       terminated("nid001304", {0, 1, 2, 3})});
+  EXPECT_EQ(judge_attempt(record).kind, Kind::env_fault);
+  record.progress = steps(1, 200);
+  const Verdict v = judge_attempt(record);
+  EXPECT_EQ(v.kind, Kind::node_failure);
+  EXPECT_EQ(culprits(v), Hosts{"nid001306"});
+}
+
+TEST(Survived, ATroubleInMidRunWithAStepOrTwoAfterItStillIs) {
+  Fact missing = message(Kind::env_fault, "ModuleNotFoundError: No module named 'x'");
+  missing.step = 198;
+  AttemptRecord record = attempt(1, {missing, exited("nid001306", {4}, 1)});
+  record.progress = steps(1, 200);
+  EXPECT_EQ(judge_attempt(record).kind, Kind::env_fault);
+}
+
+TEST(Torchrun, ItsRanksAreNotTheLaunchers) {
+  Fact ecc = message(Kind::gpu_fault, "CUDA error: uncorrectable ECC error encountered");
+  ecc.ranks = {5};
+  EXPECT_EQ(culprits(judge_attempt(attempt(1, {ecc}))), Hosts{"nid001306"});
+  Fact agent = fact(Event::message, Kind::app_error, Role::cascade, "torchrun.child_failed",
+                    "ChildFailedError");
+  EXPECT_TRUE(culprits(judge_attempt(attempt(1, {ecc, agent}))).empty());
+  Fact banner = fact(Event::placement, Kind::unknown, Role::context, "topology.banner", "rank 5");
+  banner.host = "nid001304";
+  banner.ranks = {5};
+  EXPECT_EQ(culprits(judge_attempt(attempt(1, {banner, ecc, agent}))), Hosts{"nid001304"});
+}
+
+TEST(Placement, WhereARankDiedItRan) {
+  Fact ecc = message(Kind::gpu_fault, "CUDA error: uncorrectable ECC error encountered");
+  ecc.ranks = {6};
+  AttemptRecord record = attempt(1, {ecc, exited("nid001306", {6}, 1)});
+  record.host_of_rank.clear();
+  EXPECT_EQ(culprits(judge_attempt(record)), Hosts{"nid001306"});
+}
+
+TEST(SharedTrouble, AFullFileSystemIsSuspiciousOnlyWhereItIsTheNodesOwn) {
+  EXPECT_TRUE(
+      judge_attempt(attempt(1, {message(Kind::filesystem_fault,
+                                        "No space left on device: '/scratch/run'", "nid001306")}))
+          .suspects.empty());
+  EXPECT_EQ(judge_attempt(attempt(1, {message(Kind::filesystem_fault,
+                                              "No space left on device: '/tmp/x'", "nid001306")}))
+                .suspects,
+            Hosts{"nid001306"});
+}
+
+TEST(Echo, OnlyEchoesAreTheBestGuess) {
+  Fact echo = fact(Event::message, Kind::fabric_fault, Role::cascade, "nccl.remote",
+                   "remote process exited or there was a network error");
+  const Verdict v = judge_attempt(attempt(1, {echo}));
+  EXPECT_EQ(v.kind, Kind::fabric_fault);
+  EXPECT_LT(v.confidence, 0.5);
+}
+
+TEST(ReturnCode, ACommandThatCouldNotBeRunIsTheEnvironments) {
+  EXPECT_EQ(judge_attempt(attempt(127, {})).kind, Kind::env_fault);
+  EXPECT_EQ(judge_attempt(attempt(126, {})).kind, Kind::env_fault);
+  EXPECT_EQ(judge_attempt(attempt(125, {})).kind, Kind::unknown);
+}
+
+TEST(OnlyHost, ALogOfChannelsInsideOneHostIsThatOfAJobOnOneHost) {
+  Fact ecc = message(Kind::gpu_fault, "CUDA error: uncorrectable ECC error encountered");
+  Fact inside =
+      fact(Event::within_host, Kind::unknown, Role::context, "nccl.inside", "via P2P/IPC");
+  AttemptRecord record = attempt(1, {inside, ecc}, {"nid1"});
+  record.active_known = false;
+  EXPECT_EQ(culprits(judge_attempt(record)), Hosts{"nid1"});
+  record.facts.push_back(
+      fact(Event::between_hosts, Kind::unknown, Role::context, "nccl.between", "via NET/IB"));
+  EXPECT_TRUE(culprits(judge_attempt(record)).empty());
+}
+
 }  // namespace
 }  // namespace ezpz::verdict
