@@ -118,7 +118,6 @@ void TopologyReader::State::look_at_label(std::string_view segment, int64_t line
   }
 }
 
-// Labels stay on: who speaks may be one (NCCL's is).
 void TopologyReader::State::look(std::string_view segment, int64_t line) {
   look_at_label(segment, line);
   if (holds_dirty(segment)) {
