@@ -50,10 +50,10 @@ TEST(PatternNotice, AnUnknownMachineIsNamedWithTheReasonTheKnownOnesAndWhatToDo)
 }
 
 TEST(PatternNotice, ALauncherThatNoFileCoversIsNamedOnce) {
-  const auto notice = pattern_notice(on("mine", "flux", true), "flux", grammar(), {"mine"});
+  const auto notice = pattern_notice(on("mine", "acme", true), "acme", grammar(), {"mine"});
   ASSERT_TRUE(notice);
-  EXPECT_EQ(notice->launchers, std::vector<std::string>{"flux"});
-  EXPECT_TRUE(holds(notice->line, "the launcher flux of mine (because of its name)"))
+  EXPECT_EQ(notice->launchers, std::vector<std::string>{"acme"});
+  EXPECT_TRUE(holds(notice->line, "the launcher acme of mine (because of its name)"))
       << notice->line;
 }
 

@@ -38,6 +38,7 @@ class Grammar {
   [[nodiscard]] std::vector<std::string> ids() const;
   // What to tell the user when this pattern was found; "" when there is nothing to tell.
   [[nodiscard]] std::string_view remedy(std::string_view id) const;
+  // Those of communicators, which are members and no facts, are left out.
   [[nodiscard]] std::vector<Example> examples() const;
   // Does a file know this launcher's messages (its key `launchers`)?
   [[nodiscard]] bool covers_launcher(std::string_view name) const;

@@ -34,13 +34,15 @@ std::vector<std::string> literals_of(const Grammar::Tables& tables) {
   return {literals.begin(), literals.end()};
 }
 
-std::vector<const Label*> host_labels(const std::vector<Label>& labels) {
+// Those that tell host and rank.
+std::vector<const Label*> placing_labels(const std::vector<Label>& labels) {
   std::vector<const Label*> found;
   for (const Label& label : labels) {
-    const bool has_host =
-        std::any_of(label.captures.begin(), label.captures.end(),
-                    [](const auto& capture) { return capture.first == Field::host; });
-    if (has_host) found.push_back(&label);
+    const auto captures = [&label](Field field) {
+      return std::any_of(label.captures.begin(), label.captures.end(),
+                         [field](const auto& capture) { return capture.first == field; });
+    };
+    if (captures(Field::host) && captures(Field::ranks)) found.push_back(&label);
   }
   return found;
 }
@@ -50,7 +52,7 @@ std::vector<const Label*> host_labels(const std::vector<Label>& labels) {
 struct TopologyReader::State {
   State(const Grammar& grammar, NodeNaming naming)
       : tables(grammar.tables()),
-        labels(host_labels(tables.labels)),
+        labels(placing_labels(tables.labels)),
         prefilter(literals_of(tables)),
         matcher(tables),
         placements(std::move(naming)) {}
@@ -118,7 +120,6 @@ void TopologyReader::State::look_at_label(std::string_view segment, int64_t line
   }
 }
 
-// Labels stay on: who speaks may be one (NCCL's is).
 void TopologyReader::State::look(std::string_view segment, int64_t line) {
   look_at_label(segment, line);
   if (holds_dirty(segment)) {

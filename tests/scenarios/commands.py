@@ -213,7 +213,7 @@ def mistakes_are_one_line(context):
     job = log(context, SRUN)
     rows = [
         (["topology"], ["topology LOG"]),
-        (["topology", "/nowhere.log"], ["/nowhere.log", "No such file"]),
+        (["topology", context.dir / "nowhere.log"], ["nowhere.log", "No such file"]),
         (["topology", context.dir], [str(context.dir), "directory"]),
         (["topology", job, job], ["one log"]),
         (["topology", "--machine", "perlmuter", job], ["perlmuter", "did you mean 'perlmutter'"]),
@@ -225,7 +225,7 @@ def mistakes_are_one_line(context):
         (["patterns", "test"], ["test LOG"]),
         (["patterns", "test", "--id", "srun.task_kill", job], ["did you mean srun.task_killed"]),
         (["patterns", "test", "--patterns-dir", broken, job], ["x.toml:1", "regex is missing"]),
-        (["patterns", "list", "--patterns-dir", "/nowhere"], ["/nowhere"]),
+        (["patterns", "list", "--patterns-dir", context.dir / "nowhere"], [str(context.dir / "nowhere")]),
     ]
     for words, says in rows:
         code, out, err = run(context, *words)
@@ -272,13 +272,13 @@ def a_launcher_that_no_file_covers_is_named(context):
     machines, patterns = context.dir / "machines", context.dir / "own"
     machines.mkdir()
     patterns.mkdir()
-    (machines / "mine.toml").write_text('title = "mine"\nlauncher = "flux"\n')
+    (machines / "mine.toml").write_text('title = "mine"\nlauncher = "acme"\n')
     flags = ["--machines-dir", machines, "--machine", "mine"]
     job = launch(context, flags=flags)
     check_equal(job.wait(), 0, "return code")
     said = notices(job.stderr_path.read_text())
-    check(len(said) == 1 and "the launcher flux of mine" in said[0], f"notices: {said}")
-    (patterns / "flux.toml").write_text('launchers = ["flux"]\n')
+    check(len(said) == 1 and "the launcher acme of mine" in said[0], f"notices: {said}")
+    (patterns / "acme.toml").write_text('launchers = ["acme"]\n')
     job = launch(context, flags=[*flags, "--patterns-dir", patterns], logs=context.dir / "logs2")
     check_equal(job.wait(), 0, "return code")
     check_equal(notices(job.stderr_path.read_text()), [], "notices with a file that covers it")
