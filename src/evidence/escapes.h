@@ -16,6 +16,9 @@ bool holds_dirty(std::string_view text);
 // reaches over the end of a segment (lines.h), so many of them may be stripped in one go; of one
 // longer than longest_segment what lies beyond is dropped.
 void strip_escapes(std::string_view segments, size_t longest_segment, std::string* out);
+inline void strip_escapes(std::string_view segments, std::string* out) {
+  strip_escapes(segments, segments.size(), out);
+}
 
 // The run of plain text and control sequences that the text begins with, stripped, with AVX-512.
 // Returns how much was read; *written is how much was written to out, which has room for the

@@ -136,7 +136,7 @@ void Explainer::look_at_message(std::string_view message, const Outcome& outcome
 }
 
 const Explanation* Explainer::explain(std::string_view segment, int64_t line) {
-  strip_escapes(segment, segment.size(), &stripped_);
+  strip_escapes(segment, &stripped_);
   std::vector<size_t> starts;
   bool triggered = false;
   tables_.prefilter.scan(stripped_, [&](size_t at, int literal) {

@@ -310,7 +310,7 @@ const Outcome& Matcher::match(std::string_view segment, const std::vector<Hit>& 
 
 const Outcome& Matcher::match(std::string_view segment, int64_t line) {
   if (holds_dirty(segment)) {
-    strip_escapes(segment, segment.size(), &stripped_);
+    strip_escapes(segment, &stripped_);
     segment = stripped_;
   }
   return match(segment, hits_in(segment), line);

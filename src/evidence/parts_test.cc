@@ -12,7 +12,7 @@ namespace {
 
 std::string stripped(std::string_view line) {
   std::string out;
-  strip_escapes(line, 100000, &out);
+  strip_escapes(line, &out);
   return out;
 }
 
