@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "evidence/lines.h"
-#include "evidence/prefilter_avx512.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -137,9 +136,8 @@ void strip_in_bulk(std::string_view text, std::string* out) {
 
 bool holds_dirty(std::string_view text) { return find_dirty(text, 0) != text.size(); }
 
-void strip_escapes(std::string_view segments, size_t longest_segment, std::string* out) {
-  static const bool in_bulk = has_avx512();
-  if (in_bulk && all_segments_within(segments, longest_segment)) {
+void strip_escapes(std::string_view segments, size_t longest_segment, std::string* out, Simd simd) {
+  if (simd == Simd::avx512 && all_segments_within(segments, longest_segment)) {
     strip_in_bulk(segments, out);
   } else {
     out->clear();

@@ -115,16 +115,16 @@ const std::vector<Hit>& Matcher::hits_in(std::string_view segment) {
   return scanned_;
 }
 
-void Matcher::note_position(const Entry& entry) {
+void Matcher::note_position(const Entry& entry, Outcome* outcome) const {
   std::optional<int64_t> step;
   for (const auto& [which, group] : entry.pattern().captures) {
     if (which == Field::step && !groups_[group].empty()) step = number(groups_[group]);
   }
   if (entry.spec.purpose == Purpose::checkpoint) {
-    outcome_.checkpoint = true;
-    if (step) outcome_.checkpoint_step = step;
+    outcome->checkpoint = true;
+    if (step) outcome->checkpoint_step = step;
   } else if (step) {
-    outcome_.resumed_from = step;
+    outcome->resumed_from = step;
   }
 }
 
@@ -175,7 +175,7 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       continue;
     }
     if (entry.spec.purpose != Purpose::fact) {
-      note_position(entry);
+      note_position(entry, &outcome_);
       continue;
     }
 
@@ -326,14 +326,14 @@ bool Matcher::tells_a_checkpoint(std::string_view message, std::span<const Hit> 
     if (!entry.pattern().regex.matches(message) || entry.vetoed(message)) return false;
     if (entry.spec.purpose == Purpose::checkpoint) return true;
     // A resume without a step tells nothing.
-    outcome_ = Outcome();
+    Outcome resumed;
     size_t from = 0;
     for (size_t n = 0; n < kMaxMatchesPerEntry; ++n) {
       if (!entry.pattern().regex.find(message, from, &groups_) || groups_[0].empty()) break;
-      note_position(entry);
+      note_position(entry, &resumed);
       from = static_cast<size_t>(groups_[0].data() + groups_[0].size() - message.data());
     }
-    return outcome_.resumed_from.has_value();
+    return resumed.resumed_from.has_value();
   });
 }
 

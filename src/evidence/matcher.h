@@ -80,7 +80,7 @@ class Matcher {
   void match_message(std::string_view message, const Origin& origin);
   void note_member(const Entry& entry, const Origin& origin);
   void match_entry(size_t entry, std::string_view message, const Origin& origin);
-  void note_position(const Entry& entry);
+  void note_position(const Entry& entry, Outcome* outcome) const;
   [[nodiscard]] bool tells_a_checkpoint(std::string_view message, std::span<const Hit> hits);
 
   const Grammar::Tables& tables_;

@@ -1,6 +1,8 @@
 // The small parts: escapes, fields, lines, the fact store, the topology.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "evidence/escapes.h"
 #include "evidence/fact_store.h"
 #include "evidence/fields.h"
@@ -35,6 +37,37 @@ TEST(Escapes, ALineOfOpeningsTakesNoSquareOfItsLength) {
   std::string openings;
   while (openings.size() < 60000) openings += "\x1b]";
   EXPECT_EQ(stripped(openings), "");
+}
+
+TEST(Escapes, ManyLinesInBulkAreStrippedAsEachByItself) {
+  using namespace std::string_literals;
+  const std::vector<std::string> parts{
+      "\x1b[0m"s,   "\x1b[1;36m"s, "\x1b["s,    "\x1b"s, "\x1b[\x1b[3m"s, "\x1b]0;"s,
+      "\a"s,        "\x1b\\"s,     "\x1b(B"s,   "\0"s,   "\n"s,           "\r"s,
+      "\x1b[31\n"s, "\x1b[3\0m"s,  "step=42 "s, "x"s,    "\xc3\xa9"s,     "[m0;9"s};
+  std::mt19937 random(20311130);
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    const bool long_lines = round % 4 == 0;
+    const size_t length = random() % 400;
+    while (text.size() < length) {
+      text += random() % 3 == 0 ? std::string(random() % (long_lines ? 80 : 20), 'y')
+                                : parts[random() % parts.size()];
+    }
+    for (const size_t longest : {size_t{1000}, size_t{30}}) {
+      std::string in_bulk;
+      strip_escapes(text, longest, &in_bulk);
+      std::string one_by_one;
+      strip_escapes(text, longest, &one_by_one, Simd::none);
+      ASSERT_EQ(in_bulk, one_by_one) << "round " << round;
+    }
+  }
+}
+
+TEST(Escapes, OfALongSegmentOnlyTheBeginningIsKept) {
+  std::string out;
+  strip_escapes("ab\x1b[0mcdef\nghi\r0123456789\n", 8, &out);
+  EXPECT_EQ(out, "abcd\nghi\r01234567\n");
 }
 
 TEST(Escapes, NulIsTakenOut) { EXPECT_EQ(stripped(std::string_view("st\0ep", 5)), "step"); }
@@ -91,6 +124,17 @@ TEST(Lines, NewlinesAreCountedExactlyAtEveryLength) {
   }
 }
 
+TEST(Lines, TheNthNewlineIsFoundAtEveryDistance) {
+  std::string text;
+  for (size_t i = 0; i < 3000; ++i) text += std::string(i % 7, 'x') + '\n';
+  size_t at = 0;
+  for (int64_t n = 1; n <= 3000; ++n) {
+    at = text.find('\n', at) + 1;
+    const char* const found = behind_newline(text.data(), text.data() + text.size(), n);
+    ASSERT_EQ(static_cast<size_t>(found - text.data()), at);
+  }
+}
+
 Fact fact(const std::string& pattern, const std::string& host, Event event = Event::message) {
   Fact made;
   made.pattern = pattern;
@@ -110,6 +154,16 @@ TEST(FactStore, KeepsTheFirstOfEveryPatternAndHostWhenItFills) {
   EXPECT_NE(store.add(fact("new", "a")), nullptr);
   for (int i = 0; i < 500; ++i) store.add(fact("pattern" + std::to_string(i), "a"));
   EXPECT_EQ(store.facts().size(), 100U);
+}
+
+TEST(FactStore, APatternIsSettledOnceItsNextFactWouldBeRefused) {
+  FactStore store(100);
+  for (int i = 0; i < 49; ++i) store.add(fact("flood", ""));
+  EXPECT_FALSE(store.is_settled("flood"));
+  store.add(fact("flood", ""));
+  EXPECT_TRUE(store.is_settled("flood"));
+  EXPECT_EQ(store.add(fact("flood", "")), nullptr);
+  EXPECT_FALSE(store.is_settled("other"));
 }
 
 TEST(FactStore, PlacementsDoNotCrowdOutTheRest) {

@@ -6,6 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "evidence/grammar_tables.h"
+#include "evidence/test_grammar.h"
+
 namespace ezpz::evidence {
 namespace {
 
@@ -63,6 +66,33 @@ TEST(Prefilter, FindsWhatAPlainSearchFindsWithEveryInstructionSet) {
 TEST(Prefilter, LiteralsOfOneBeginningAreToldApart) {
   const Prefilter prefilter({"step", "step created", "steps"});
   EXPECT_EQ(scan(prefilter, "a STEP creAted"), (Hits{{2, 0}, {2, 1}}));
+}
+
+TEST(Prefilter, EveryLiteralOfTheGrammarIsFoundWhereverItStands) {
+  const std::vector<std::string>& literals = test_grammar().tables().literals;
+  for (const Simd simd : {Simd::none, Simd::ssse3, Simd::avx2, Simd::avx512}) {
+    if (simd > best_simd()) continue;
+    const Prefilter prefilter(literals, simd);
+    for (size_t i = 0; i < literals.size(); ++i) {
+      const size_t before = i % 71;
+      const std::string text = std::string(before, '~') + literals[i] + std::string(i % 67, '~');
+      EXPECT_TRUE(scan(prefilter, text).contains({before, static_cast<int>(i)})) << literals[i];
+    }
+  }
+}
+
+TEST(Windows, ManyLiteralsShareFew) {
+  std::vector<std::string> literals;
+  for (char c = 'a'; c <= 'p'; ++c) literals.push_back(std::string("zyxw: ") + c + c);
+  const std::vector<size_t> places = choose_windows(literals);
+  std::set<std::string> windows;
+  for (size_t i = 0; i < literals.size(); ++i) windows.insert(literals[i].substr(places[i], 4));
+  EXPECT_EQ(windows.size(), 1U);
+}
+
+TEST(Windows, AreNotWhatEveryLineHolds) {
+  EXPECT_NE(choose_windows({"step=quux"})[0], 0U);
+  EXPECT_NE(choose_windows({"nccl info zyxw"})[0], 0U);
 }
 
 TEST(Prefilter, NothingToFindFindsNothing) {
