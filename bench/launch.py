@@ -111,6 +111,18 @@ def bench_memory(ezpz, folder, program, core):
         f"x{peaks[1] / peaks[0]:.2f}", "flat")
 
 
+def verdict_ms_after(journal, stamp_ns):
+    """From a time stamp to the verdict in the journal."""
+    for text in journal.read_text().splitlines():
+        event = json.loads(text)
+        if event["name"] == "verdict":
+            seconds = event["time"].rstrip("Z")
+            whole, fraction = seconds.split(".")
+            wall = time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) - time.timezone + float("0." + fraction)
+            return wall * 1e3 - stamp_ns / 1e6
+    raise SystemExit("no verdict in the journal")
+
+
 def verdict_delay_ms(ezpz, folder, lines):
     """From the last rank's own time stamp at its end to the verdict in the journal."""
     shutil.rmtree(folder / "logs", ignore_errors=True)
@@ -120,14 +132,7 @@ def verdict_delay_ms(ezpz, folder, lines):
                     "-c", script], env={**os.environ, "STAMP": str(stamp), "BIG": str(folder / "big.log")},
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     journal = next((folder / "logs").glob("failover-*/journal.jsonl"))
-    for text in journal.read_text().splitlines():
-        event = json.loads(text)
-        if event["name"] == "verdict":
-            seconds = event["time"].rstrip("Z")
-            whole, fraction = seconds.split(".")
-            wall = time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) - time.timezone + float("0." + fraction)
-            return wall * 1e3 - int(stamp.read_text()) / 1e6
-    raise SystemExit("no verdict in the journal")
+    return verdict_ms_after(journal, int(stamp.read_text()))
 
 
 def bench_verdict(ezpz, count, folder):
