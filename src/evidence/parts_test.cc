@@ -207,15 +207,18 @@ TEST(Topology, TheLargestCommunicatorPlacesRanksThatNobodyElsePlaced) {
 TEST(Topology, ACommunicatorThatIsNotTheWholeJobPlacesNobody) {
   Topology part;
   part.set_world_size(16);
-  part.place_in_group(5, 8, "b");
+  for (int rank = 0; rank < 8; ++rank) part.place_in_group(rank, 8, "b");
   EXPECT_FALSE(part.host_of(5));
+  Topology incomplete;
+  for (int rank = 0; rank < 7; ++rank) incomplete.place_in_group(rank, 8, "b");
+  EXPECT_FALSE(incomplete.host_of(5));
   Topology contradiction;
   contradiction.place_in_group(0, 4, "b");
   contradiction.place_in_group(0, 4, "c");
   EXPECT_FALSE(contradiction.host_of(0));
   Topology too_small;
   too_small.place(9, "a");
-  too_small.place_in_group(0, 8, "b");
+  for (int rank = 0; rank < 8; ++rank) too_small.place_in_group(rank, 8, "b");
   EXPECT_FALSE(too_small.host_of(0));
 }
 

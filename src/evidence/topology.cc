@@ -38,7 +38,10 @@ void Topology::set_world_size(int size) {
 }
 
 bool Topology::group_is_the_job() const {
-  if (group_.empty() || group_contradicts_itself_) return false;
+  // Every member: a few lines about ranks may be of some other job's log.
+  if (group_.empty() || group_.size() != static_cast<size_t>(group_size_) ||
+      group_contradicts_itself_)
+    return false;
   if (world_size_) return *world_size_ == group_size_;
   return placed_.empty() || placed_.rbegin()->first < group_size_;
 }

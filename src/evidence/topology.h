@@ -16,8 +16,8 @@ class Topology {
   // A line's label named both; counts where nobody says more.
   void place_by_label(int rank, const std::string& host);
   // A member of a communicator of `size` ranks. Its ranks are the job's only when it is the whole
-  // job: the largest one told of, as large as the world where that is known, with room for every
-  // rank placed otherwise, and without two hosts that claim one rank.
+  // job: the largest one told of and told of whole, as large as the world where that is known, with
+  // room for every rank placed otherwise, and without two hosts that claim one rank.
   void place_in_group(int rank, int size, const std::string& host);
   void set_world_size(int size);
 

@@ -36,8 +36,7 @@
 //       - a host that somebody could not reach (a launcher lost its daemon there, a start failed)
 //       is
 //         a suspect, and convicted only when an independent speaker names it too: a bad route or a
-//         launcher's bug prints the same (public cases: a head node behind NAT, wrong munge keys).
-//         Not in mid-run: one host with which contact is lost after steps were made is convicted;
+//         launcher's bug prints the same (public cases: a head node behind NAT, wrong munge keys);
 //       - a launcher that cannot start ranks on exactly one host convicts it when its message says
 //         the node failed; on several hosts it is congestion, a launcher_fault;
 //       - a collective that timed out blames nobody; the ranks that the others waited for are

@@ -136,9 +136,8 @@ bool begins_teardown(const Fact& fact) {
   }
 }
 
-bool is_one_host_only(const AttemptRecord& record) {
+bool talks_within_one_host(const AttemptRecord& record) {
   if (record.active.size() != 1) return false;
-  if (record.active_known) return true;
   const auto has = [&record](Event event) {
     return std::any_of(record.facts.begin(), record.facts.end(),
                        [event](const Fact& fact) { return fact.event == event; });
@@ -154,6 +153,21 @@ std::vector<int> CaseFile::ranks_on(const std::string& host) const {
     if (name == host) ranks.push_back(rank);
   }
   return ranks;
+}
+
+bool CaseFile::has_hosts_besides(const std::string& host) const {
+  if (record.active_known) return record.active.size() > 1;
+  return std::any_of(exhibits.begin(), exhibits.end(), [&host](const Exhibit& exhibit) {
+    switch (exhibit.fact->event) {
+      case Event::death:
+      case Event::placement:
+      case Event::node_lost:
+      case Event::unreachable:
+        return !exhibit.fact->host.empty() && exhibit.named != host;
+      default:
+        return false;
+    }
+  });
 }
 
 std::vector<int> CaseFile::seats(const Exhibit& exhibit) const {
@@ -176,7 +190,8 @@ std::vector<const Exhibit*> CaseFile::first_deaths() const {
 CaseFile open_case(const AttemptRecord& record, const NodeKey& node_key) {
   Places places(record, node_key);
   places.ranks_are_renumbered = numbers_ranks_anew(record);
-  CaseFile file{record, places.host_of_rank, {}, std::nullopt, is_one_host_only(record), false};
+  CaseFile file{record,       places.host_of_rank,           {},
+                std::nullopt, talks_within_one_host(record), false};
   for (size_t i = 0; i < record.facts.size(); ++i) {
     const Fact& fact = record.facts[i];
     Exhibit exhibit = make_exhibit(i, fact, places);

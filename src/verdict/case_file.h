@@ -34,12 +34,15 @@ struct CaseFile {
   std::map<int, std::string> host_of_rank;  // keys
   std::vector<Exhibit> exhibits;            // one per fact, in the same order
   std::optional<size_t> teardown;           // the fact that marks its beginning
-  // There is no other host: the job's hosts are known, or the log names one and shows ranks that
-  // talk inside it and none that talk to another.
-  bool one_host_only = false;
+  // A log that names one host and shows ranks that talk inside it and none that talk to another.
+  bool talks_within_one_host = false;
   bool we_ended_it = false;  // that mark is a signal of ours
 
   [[nodiscard]] std::vector<int> ranks_on(const std::string& host) const;
+  // The job had hosts besides this one. Where its hosts are not known, only a launcher's word
+  // counts: that ranks ran, died or were to be reached on another. A name that merely stands in
+  // some line is none of that.
+  [[nodiscard]] bool has_hosts_besides(const std::string& host) const;
   // Ranks of an exhibit; when it names none but an active host, that host's.
   [[nodiscard]] std::vector<int> seats(const Exhibit&) const;
   // Deaths that nothing else explains: before the teardown, and no victim by their grammar.

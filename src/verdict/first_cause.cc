@@ -144,7 +144,8 @@ Killed killed(const CaseFile& file) {
   killed.hosts = hosts_of(killed.deaths);
   bool all_placed = !killed.deaths.empty();
   for (const Exhibit* death : killed.deaths) all_placed = all_placed && !death->host.empty();
-  killed.one_host_alone = all_placed && killed.hosts.size() == 1 && file.record.active.size() > 1;
+  killed.one_host_alone =
+      all_placed && killed.hosts.size() == 1 && file.has_hosts_besides(*killed.hosts.begin());
   return killed;
 }
 

@@ -63,7 +63,7 @@ Finding convict_killed_host(const CaseFile& file, const Killed& killed) {
 
 // SIGKILL that convicts nobody.
 Finding killed_somewhere(const CaseFile& file, const Killed& killed) {
-  if (killed.hosts.size() == 1 && file.record.active.size() == 1) {
+  if (killed.hosts.size() == 1 && !file.has_hosts_besides(*killed.hosts.begin())) {
     return found(Kind::oom, confidence::kInferred,
                  "killed: the only host's ranks ended by signal 9 and nothing says who sent it; on "
                  "a single host that is most often the kernel short of memory",
@@ -141,18 +141,6 @@ Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
     }
     return finding;
   }
-  // At a start a bad route or a wrong key looks the same. A host that trained and then fell silent
-  // has no such excuse.
-  if (hosts.size() == 1 && file.record.progress.last_step) {
-    Finding finding =
-        found(Kind::node_failure, confidence::kPartOfHostDied,
-              "node failure: contact with " + *hosts.begin() + " was lost in mid-run: " + quoted,
-              "an echo: contact with " + *hosts.begin() + " was lost");
-    for (const Exhibit* exhibit : same) {
-      if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
-    }
-    return finding;
-  }
   const Kind kind =
       hosts.size() > 1 && cause.kind == Kind::node_failure ? Kind::launcher_fault : cause.kind;
   Finding finding = found(kind, confidence::kMessage, std::string(words_of(kind)) + ": " + quoted,
@@ -187,6 +175,13 @@ void name_the_laggards(const CaseFile& file, Finding* finding) {
   }
 }
 
+// Where else than on the only host can its GPU have failed? Of a log alone that holds for a link
+// between GPUs, when it shows one host and GPUs that talk inside it.
+bool is_on_the_only_host(const CaseFile& file, const Fact& gpu_fault) {
+  if (file.record.active_known) return file.record.active.size() == 1;
+  return file.talks_within_one_host && gpu_fault.text.find("NVLink") != std::string::npos;
+}
+
 Finding judge_message(const CaseFile& file, const Cause& cause,
                       const std::vector<const Exhibit*>& same) {
   const std::set<std::string> hosts = hosts_of(same);
@@ -214,8 +209,7 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
   }
   verdict.summary += quoted;
   if (hosts.empty()) {
-    // Where else than on the only host can its GPU have failed?
-    if (cause.kind == Kind::gpu_fault && may_convict(cause) && file.one_host_only) {
+    if (cause.kind == Kind::gpu_fault && may_convict(cause) && is_on_the_only_host(file, fact)) {
       Exhibit placed = *cause.exhibit;
       placed.host = file.record.active.front();
       verdict.summary += " on " + placed.host + ", the only host";
@@ -228,7 +222,7 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
     for (const Exhibit* exhibit : same) {
       if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
     }
-  } else if (may_suspect(kind, fact) && file.record.active.size() > 1) {
+  } else if (may_suspect(kind, fact) && file.has_hosts_besides(*hosts.begin())) {
     verdict.suspects.push_back(*hosts.begin());
     verdict.summary += ", on that host alone";
   }
