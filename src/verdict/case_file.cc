@@ -13,6 +13,7 @@ struct Places {
   const AttemptRecord& record;
   const NodeKey& node_key;
   std::map<int, std::string> host_of_rank;
+  std::map<int, std::string> host_even_if_dead;
   std::map<int, std::string> host_of_programs_rank;  // as the output alone tells
   bool ranks_are_renumbered = false;
 
@@ -26,10 +27,11 @@ struct Places {
         host_of_programs_rank.emplace(rank, key_of(fact.host));
       }
     }
-    // Where a rank died it ran.
+    // Where a rank died it ran. That does not tell which other ranks ran there.
+    host_even_if_dead = host_of_rank;
     for (const Fact& fact : record.facts) {
       if (fact.event != Event::death || fact.host.empty()) continue;
-      for (const int rank : fact.ranks) host_of_rank.emplace(rank, key_of(fact.host));
+      for (const int rank : fact.ranks) host_even_if_dead.emplace(rank, key_of(fact.host));
     }
   }
 
@@ -38,7 +40,7 @@ struct Places {
   }
   // The one host all the ranks ran on; empty when there is none or not one.
   [[nodiscard]] std::string host_of(const std::vector<int>& ranks) const {
-    return one_host(host_of_rank, ranks);
+    return one_host(host_even_if_dead, ranks);
   }
   [[nodiscard]] std::string host_by_program(const std::vector<int>& ranks) const {
     return one_host(host_of_programs_rank, ranks);
