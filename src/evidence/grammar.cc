@@ -10,6 +10,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "evidence/grammar_image.h"
 #include "evidence/grammar_tables.h"
 
 namespace ezpz::evidence {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 1U << 20U;
 constexpr size_t kMaxEntries = 4096;
+constexpr size_t kMaxLiterals = size_t{1} << 15;
 
 using NamedTexts = std::map<std::string, std::string>;  // file name -> TOML, in order of loading
 
@@ -224,6 +226,14 @@ bool is_built_in(const std::string& name, const std::string& text) {
   return false;
 }
 
+// Built-in files were parsed when ezpz was built.
+Result<GrammarFile> parsed(const std::string& name, const std::string& text) {
+  if (is_built_in(name, text)) {
+    if (std::optional<GrammarFile> file = from_image(built_in_image(name))) return *std::move(file);
+  }
+  return parse_grammar_file(name, text);
+}
+
 bool meant_for(const FileEntry& entry, const std::string& machine) {
   return machine.empty() || entry.machines.empty() ||
          std::find(entry.machines.begin(), entry.machines.end(), machine) != entry.machines.end();
@@ -310,7 +320,7 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
   std::vector<std::string> speakers;
   std::set<std::string> ids;
   for (const auto& [name, text] : files) {
-    Result<GrammarFile> file = parse_grammar_file(name, text);
+    Result<GrammarFile> file = parsed(name, text);
     if (!file) return file.error();
     for (const std::string& speaker : file->speakers) {
       if (speaker.size() < Prefilter::kWindow) {
@@ -343,6 +353,11 @@ Result<std::unique_ptr<Grammar::Tables>> compile_all(const NamedTexts& files,
   }
   if (tables->entries.size() > kMaxEntries) {
     return Error{"too many patterns", "", "at most " + std::to_string(kMaxEntries)};
+  }
+  size_t triggers = 0;
+  for (const Entry& entry : tables->entries) triggers += entry.spec.triggers.size();
+  if (triggers + speakers.size() + tables->progress_rules.keys.size() > kMaxLiterals) {
+    return Error{"too many triggers", "", "at most " + std::to_string(kMaxLiterals)};
   }
   Result<std::optional<Regex>> any_label = common_form(tables->labels);
   if (!any_label) return any_label.error();

@@ -16,6 +16,7 @@ namespace ezpz::evidence {
 struct ExampleLine {
   std::string line;
   std::map<std::string, std::string> expect;
+  bool operator==(const ExampleLine&) const = default;
 };
 
 // What a match of an entry means.
@@ -42,6 +43,7 @@ struct FileEntry {
   std::vector<std::string> machines;    // empty: all
   std::vector<ExampleLine> examples;
   std::vector<std::string> counterexamples;
+  bool operator==(const FileEntry&) const = default;
 };
 
 struct FileLabel {
@@ -49,6 +51,7 @@ struct FileLabel {
   std::string regex;
   std::vector<ExampleLine> examples;
   std::vector<std::string> counterexamples;
+  bool operator==(const FileLabel&) const = default;
 };
 
 // How programs print the step they are at; see progress_scan.h.
@@ -61,6 +64,7 @@ struct FileProgress {
   std::vector<std::string> bar_names;      // descriptions of progress bars that count: "training"
   std::vector<ExampleLine> examples;       // expect: "step"
   std::vector<std::string> counterexamples;
+  bool operator==(const FileProgress&) const = default;
 };
 
 struct GrammarFile {
@@ -69,6 +73,7 @@ struct GrammarFile {
   std::vector<FileEntry> entries;
   std::vector<FileLabel> labels;
   std::vector<FileProgress> progress;
+  bool operator==(const GrammarFile&) const = default;
 };
 
 // The name stands in errors only.

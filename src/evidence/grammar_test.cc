@@ -6,8 +6,10 @@
 #include <fstream>
 #include <set>
 
+#include "base/embedded.h"
 #include "evidence/fields.h"
 #include "evidence/grammar_file.h"
+#include "evidence/grammar_image.h"
 #include "evidence/grammar_tables.h"
 #include "evidence/matcher.h"
 #include "evidence/stream.h"
@@ -68,6 +70,24 @@ bool names_a_communicator(const std::string& id) {
   return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
     return entry.spec.id == id && entry.spec.purpose == Purpose::communicator;
   });
+}
+
+TEST(GrammarImage, OfEveryBuiltInFileHoldsAllThatParsingGives) {
+  for (const embedded::File& file : embedded::patterns()) {
+    const Result<GrammarFile> parsed = parse_grammar_file(file.name, file.text);
+    ASSERT_TRUE(parsed.ok()) << parsed.error().one_line();
+    const std::optional<GrammarFile> image = from_image(built_in_image(file.name));
+    ASSERT_TRUE(image.has_value()) << file.name;
+    EXPECT_EQ(*image, *parsed) << file.name;
+  }
+}
+
+TEST(GrammarImage, ThatIsCutShortIsNone) {
+  const std::string_view image = built_in_image("slurm.toml");
+  for (size_t size = 0; size < image.size(); size += 1 + image.size() / 500) {
+    EXPECT_FALSE(from_image(image.substr(0, size)).has_value()) << size;
+  }
+  EXPECT_FALSE(from_image(std::string(image) + "x").has_value());
 }
 
 TEST(Grammar, EveryExampleIsFoundInTheStreamWithItsCaptures) {

@@ -80,10 +80,18 @@ class Commonness {
   std::vector<uint32_t> counted_;
 };
 
-struct Place {
-  uint32_t window;
-  uint32_t literal;
-  size_t at;
+// A window of a literal, in the order of windows, literals, places; one number sorts fast.
+class Place {
+ public:
+  Place(uint32_t window, size_t literal, size_t at)
+      : packed_(uint64_t{window} << 32 | literal << 16 | at) {}
+  [[nodiscard]] uint32_t window() const { return static_cast<uint32_t>(packed_ >> 32); }
+  [[nodiscard]] size_t literal() const { return packed_ >> 16 & 0xffffU; }
+  [[nodiscard]] size_t at() const { return packed_ & 0xffffU; }
+  bool operator<(const Place& other) const { return packed_ < other.packed_; }
+
+ private:
+  uint64_t packed_;
 };
 
 // All the places of one window.
@@ -102,27 +110,24 @@ struct Offer {
 std::vector<Place> all_places(const std::vector<std::string>& literals) {
   std::vector<Place> places;
   for (size_t i = 0; i < literals.size(); ++i) {
-    for (size_t at = 0; at + kWindow <= literals[i].size(); ++at) {
-      const uint32_t window = fold_window(window_at(literals[i].data() + at));
-      places.push_back({window, static_cast<uint32_t>(i), at});
+    const size_t length = std::min(literals[i].size(), size_t{1} << 16);
+    for (size_t at = 0; at + kWindow <= length; ++at) {
+      places.emplace_back(fold_window(window_at(literals[i].data() + at)), i, at);
     }
   }
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    if (a.window != b.window) return a.window < b.window;
-    return a.literal != b.literal ? a.literal < b.literal : a.at < b.at;
-  });
+  std::sort(places.begin(), places.end());
   return places;
 }
 
 std::vector<Group> group(const std::vector<Place>& places) {
   // What a window costs by being there: it makes the filter let more of everything through.
   constexpr double kCostOfAnyWindow = 0.1;
-  const Commonness common;
+  static const Commonness common;
   std::vector<Group> groups;
   for (size_t i = 0; i < places.size();) {
     size_t end = i;
-    while (end < places.size() && places[end].window == places[i].window) ++end;
-    groups.push_back({i, end, common.of(places[i].window) + kCostOfAnyWindow});
+    while (end < places.size() && places[end].window() == places[i].window()) ++end;
+    groups.push_back({i, end, common.of(places[i].window()) + kCostOfAnyWindow});
     i = end;
   }
   return groups;
@@ -138,13 +143,14 @@ std::vector<size_t> choose_windows(const std::vector<std::string>& literals) {
   // The literals that a group would serve, each once.
   const auto serve = [&](const Group& group, bool assign) {
     size_t served = 0;
-    uint32_t last = UINT32_MAX;
+    size_t last = kNone;
     for (size_t i = group.first; i < group.last && served < kMostLiteralsPerWindow; ++i) {
       const Place& place = places[i];
-      if (place.literal == last || chosen[place.literal] != kNone) continue;
-      last = place.literal;
+      const size_t literal = place.literal();
+      if (literal == last || chosen[literal] != kNone) continue;
+      last = literal;
       ++served;
-      if (assign) chosen[place.literal] = place.at;
+      if (assign) chosen[literal] = place.at();
     }
     return served;
   };
