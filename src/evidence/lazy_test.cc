@@ -146,6 +146,17 @@ TEST_F(Retiring, ARemarkIsKeptThirtyTwoTimesAndStillTakesItsText) {
   EXPECT_EQ(count(stream, "b.slow"), 1U);
 }
 
+TEST_F(Retiring, WhereAMessageBeginsIsKnownBehindManyUselessLiterals) {
+  const Grammar remarks = grammar("context");
+  Stream stream(remarks);
+  for (int i = 0; i < 40; ++i) stream.feed("ring " + std::to_string(i) + " slow\n");
+  std::string rings;
+  for (int i = 0; i < 50; ++i) rings += "ring ";
+  stream.feed("head srun: " + rings + "x 7 slow\n");
+  ASSERT_EQ(count(stream, "b.slow"), 1U);
+  EXPECT_TRUE(stream.facts().back().text.starts_with("srun: ring")) << stream.facts().back().text;
+}
+
 TEST_F(Retiring, ACauseIsKeptHoweverOftenItIsSaid) {
   const Grammar causes = grammar("cause");
   Stream stream(causes);
