@@ -38,22 +38,23 @@ void add(uint8_t* entry, size_t bucket) { *entry = static_cast<uint8_t>(*entry |
 // Calls put(window, bucket) for each window, neighbours in the given order together: what has
 // something in common makes fewer entries in one bucket than in several.
 template <class Less, class Put>
-void share_out(std::vector<uint32_t>* windows, Less less, Put put) {
+void share_out(std::vector<uint32_t>* windows, size_t buckets, Less less, Put put) {
   std::sort(windows->begin(), windows->end());
   windows->erase(std::unique(windows->begin(), windows->end()), windows->end());
   std::stable_sort(windows->begin(), windows->end(), less);
-  for (size_t i = 0; i < windows->size(); ++i) put((*windows)[i], i * kBuckets / windows->size());
+  for (size_t i = 0; i < windows->size(); ++i) put((*windows)[i], i * buckets / windows->size());
 }
 
 }  // namespace
 
-NibbleTables nibble_tables(std::vector<uint32_t> windows) {
-  NibbleTables tables;
+std::array<NibbleTables, 2> nibble_tables(std::vector<uint32_t> windows) {
+  std::array<NibbleTables, 2> tables;
   const auto less = [](uint32_t a, uint32_t b) { return byte_of(a, 0) < byte_of(b, 0); };
-  share_out(&windows, less, [&](uint32_t window, size_t bucket) {
+  share_out(&windows, 2 * kBuckets, less, [&](uint32_t window, size_t bucket) {
+    NibbleTables& table = tables[bucket / kBuckets];
     for (size_t place = 0; place < kWindow; ++place) {
-      add(&tables.low[place][byte_of(window, place) & 15U], bucket);
-      add(&tables.high[place][byte_of(window, place) >> 4U], bucket);
+      add(&table.low[place][byte_of(window, place) & 15U], bucket % kBuckets);
+      add(&table.high[place][byte_of(window, place) >> 4U], bucket % kBuckets);
     }
   });
   return tables;
@@ -62,7 +63,7 @@ NibbleTables nibble_tables(std::vector<uint32_t> windows) {
 HashTables hash_tables(std::vector<uint32_t> windows) {
   HashTables tables;
   const auto less = [](uint32_t a, uint32_t b) { return hashes(a)[0] % 64 < hashes(b)[0] % 64; };
-  share_out(&windows, less, [&](uint32_t window, size_t bucket) {
+  share_out(&windows, kBuckets, less, [&](uint32_t window, size_t bucket) {
     const std::array<uint8_t, 3> hashed = hashes(window);
     for (size_t i = 0; i < hashed.size(); ++i) {
       add(&tables.accepts[2 * i][hashed[i] & 63U], bucket);

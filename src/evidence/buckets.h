@@ -13,7 +13,8 @@ namespace ezpz::evidence {
 
 constexpr size_t kBuckets = 8;
 
-// For processors that look up 16 entries at a time: the nibbles of each byte of the window.
+// For processors that look up 16 entries at a time: the nibbles of each byte of the window. They
+// say little, so there are two of these with eight buckets each.
 struct NibbleTables {
   alignas(16) std::array<std::array<uint8_t, 16>, 4> low{};
   alignas(16) std::array<std::array<uint8_t, 16>, 4> high{};
@@ -31,7 +32,7 @@ using BitRows = std::array<uint8_t, 8>;
 constexpr BitRows kFirstOfPair{0x01, 0x02, 0x04, 0x88, 0x10, 0x40, 0x4a, 0x15};
 constexpr BitRows kSecondOfPair{0x14, 0x89, 0x40, 0x10, 0x08, 0x04, 0x02, 0x01};
 
-NibbleTables nibble_tables(std::vector<uint32_t> folded_windows);
+std::array<NibbleTables, 2> nibble_tables(std::vector<uint32_t> folded_windows);
 HashTables hash_tables(std::vector<uint32_t> folded_windows);
 
 }  // namespace ezpz::evidence

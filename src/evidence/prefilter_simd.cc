@@ -26,34 +26,56 @@ void add_known(const WindowSet& windows, const char* text, size_t at, uint32_t p
 // The two versions differ in width only. Each names its instruction set itself and is called only
 // where the processor has it.
 
+// The buckets of one set that accept each position.
+__attribute__((target("avx2"))) inline __m256i accepting(const NibbleTables& tables,
+                                                         const __m256i* low_nibbles,
+                                                         const __m256i* high_nibbles) {
+  __m256i buckets = _mm256_set1_epi8(-1);
+  for (size_t i = 0; i < kWindow; ++i) {
+    const __m256i low = _mm256_broadcastsi128_si256(
+        _mm_load_si128(reinterpret_cast<const __m128i*>(tables.low[i].data())));
+    const __m256i high = _mm256_broadcastsi128_si256(
+        _mm_load_si128(reinterpret_cast<const __m128i*>(tables.high[i].data())));
+    buckets = _mm256_and_si256(buckets, _mm256_shuffle_epi8(low, low_nibbles[i]));
+    buckets = _mm256_and_si256(buckets, _mm256_shuffle_epi8(high, high_nibbles[i]));
+  }
+  return buckets;
+}
+
 __attribute__((target("avx2,bmi"))) size_t find_avx2(const Filter& filter, const char* text,
                                                      size_t length, uint16_t* out) {
   const __m256i nibble = _mm256_set1_epi8(0x0f);
   const __m256i fold = _mm256_set1_epi8(0x20);
-  __m256i low[kWindow];
-  __m256i high[kWindow];
-  for (size_t i = 0; i < kWindow; ++i) {
-    low[i] = _mm256_broadcastsi128_si256(
-        _mm_load_si128(reinterpret_cast<const __m128i*>(filter.nibbles.low[i].data())));
-    high[i] = _mm256_broadcastsi128_si256(
-        _mm_load_si128(reinterpret_cast<const __m128i*>(filter.nibbles.high[i].data())));
-  }
   size_t found = 0;
   for (size_t at = 0; at < length; at += 32) {
-    __m256i buckets = _mm256_set1_epi8(-1);
+    __m256i low[kWindow];
+    __m256i high[kWindow];
     for (size_t i = 0; i < kWindow; ++i) {
       const __m256i bytes = _mm256_or_si256(
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + at + i)), fold);
-      const __m256i high_nibbles = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
-      const __m256i low_nibbles = _mm256_and_si256(bytes, nibble);
-      buckets = _mm256_and_si256(buckets, _mm256_shuffle_epi8(low[i], low_nibbles));
-      buckets = _mm256_and_si256(buckets, _mm256_shuffle_epi8(high[i], high_nibbles));
+      low[i] = _mm256_and_si256(bytes, nibble);
+      high[i] = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
     }
+    const __m256i buckets = _mm256_or_si256(accepting(filter.nibbles[0], low, high),
+                                            accepting(filter.nibbles[1], low, high));
     const __m256i none = _mm256_cmpeq_epi8(buckets, _mm256_setzero_si256());
     const auto passed = ~static_cast<uint32_t>(_mm256_movemask_epi8(none));
     add_known(filter.windows, text, at, passed, out, &found);
   }
   return found;
+}
+
+__attribute__((target("ssse3"))) inline __m128i accepting(const NibbleTables& tables,
+                                                          const __m128i* low_nibbles,
+                                                          const __m128i* high_nibbles) {
+  __m128i buckets = _mm_set1_epi8(-1);
+  for (size_t i = 0; i < kWindow; ++i) {
+    const __m128i low = _mm_load_si128(reinterpret_cast<const __m128i*>(tables.low[i].data()));
+    const __m128i high = _mm_load_si128(reinterpret_cast<const __m128i*>(tables.high[i].data()));
+    buckets = _mm_and_si128(buckets, _mm_shuffle_epi8(low, low_nibbles[i]));
+    buckets = _mm_and_si128(buckets, _mm_shuffle_epi8(high, high_nibbles[i]));
+  }
+  return buckets;
 }
 
 __attribute__((target("ssse3"))) size_t find_ssse3(const Filter& filter, const char* text,
@@ -62,17 +84,16 @@ __attribute__((target("ssse3"))) size_t find_ssse3(const Filter& filter, const c
   const __m128i fold = _mm_set1_epi8(0x20);
   size_t found = 0;
   for (size_t at = 0; at < length; at += 16) {
-    __m128i buckets = _mm_set1_epi8(-1);
+    __m128i low[kWindow];
+    __m128i high[kWindow];
     for (size_t i = 0; i < kWindow; ++i) {
-      const auto* low_table = reinterpret_cast<const __m128i*>(filter.nibbles.low[i].data());
-      const auto* high_table = reinterpret_cast<const __m128i*>(filter.nibbles.high[i].data());
       const __m128i bytes =
           _mm_or_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(text + at + i)), fold);
-      const __m128i high_nibbles = _mm_and_si128(_mm_srli_epi16(bytes, 4), nibble);
-      const __m128i low_nibbles = _mm_and_si128(bytes, nibble);
-      buckets = _mm_and_si128(buckets, _mm_shuffle_epi8(_mm_load_si128(low_table), low_nibbles));
-      buckets = _mm_and_si128(buckets, _mm_shuffle_epi8(_mm_load_si128(high_table), high_nibbles));
+      low[i] = _mm_and_si128(bytes, nibble);
+      high[i] = _mm_and_si128(_mm_srli_epi16(bytes, 4), nibble);
     }
+    const __m128i buckets = _mm_or_si128(accepting(filter.nibbles[0], low, high),
+                                         accepting(filter.nibbles[1], low, high));
     const __m128i none = _mm_cmpeq_epi8(buckets, _mm_setzero_si128());
     const auto passed = static_cast<uint32_t>(_mm_movemask_epi8(none)) ^ 0xffffU;
     add_known(filter.windows, text, at, passed, out, &found);

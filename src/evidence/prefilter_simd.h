@@ -33,7 +33,7 @@ class WindowSet {
 };
 
 struct Filter {
-  NibbleTables nibbles;
+  std::array<NibbleTables, 2> nibbles;
   HashTables hashed;
   WindowSet windows;
 };
