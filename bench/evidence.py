@@ -90,12 +90,15 @@ class Run:
 
     def __init__(self, argv):
         begun = time.perf_counter()
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            self.output = process.stdout.read()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        self.status = process.returncode
-        self.wall = time.perf_counter() - begun
+        with tempfile.TemporaryFile() as output:
+            # cat's output is the log: nobody needs it.
+            stdout = subprocess.DEVNULL if argv[0] == "cat" else output
+            with subprocess.Popen(argv, stdout=stdout, stderr=subprocess.DEVNULL) as process:
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            self.wall = time.perf_counter() - begun
+            output.seek(0)
+            self.output = output.read()
         self.cpu = usage.ru_utime + usage.ru_stime
         self.peak = usage.ru_maxrss / 1024
 
