@@ -226,7 +226,9 @@ class Trial {
       default:
         break;
     }
-    for (const auto& [name, value] : look.captures) text += "  " + name + '=' + value;
+    for (const auto& [name, value] : look.captures) {
+      text.append("  ").append(name).append("=").append(value);
+    }
     return printable(text, 2000);
   }
 

@@ -44,7 +44,7 @@ strip_colours_avx512(std::string_view text, char* out, size_t* written) {
                                                    _mm512_set1_epi8(0x3f), _MM_CMPINT_LT);
       // A carry runs from behind each bracket through the parameters to what ends them.
       uint64_t ends = ((starts << 2) + parameters) & ~parameters;
-      if (std::popcount(ends & there) < std::popcount(starts)) {
+      if (starts != 0 && std::popcount(ends & there) < std::popcount(starts)) {
         // The last one is not whole in this block.
         const int last = 63 - std::countl_zero(starts);
         width = static_cast<size_t>(last);

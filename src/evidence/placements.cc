@@ -203,6 +203,7 @@ class Placements::Conclusion {
       return;
     }
     std::vector<std::string> told;
+    told.reserve(sizes.size());
     for (const auto& [size, line] : sizes) {
       told.push_back(std::to_string(size) + " (" + at_line(line) + ")");
     }

@@ -17,6 +17,7 @@ constexpr size_t kMostText = 160;
 
 std::string hosts_of(const std::vector<verdict::Culprit>& culprits) {
   std::vector<std::string> hosts;
+  hosts.reserve(culprits.size());
   for (const verdict::Culprit& culprit : culprits) hosts.push_back(culprit.host);
   return join(hosts, ", ");
 }

@@ -90,7 +90,7 @@ bool numbers_ranks_anew(const AttemptRecord& record) {
 std::string name_the_host(const Fact& fact, const Places& places) {
   if (!fact.host.empty()) return places.key_of(fact.host);
   if (fact.event == Event::message && places.ranks_are_renumbered) {
-    const std::string host = places.host_by_program(fact.ranks);
+    std::string host = places.host_by_program(fact.ranks);
     if (!host.empty() || !fact.ranks.empty()) return host;
   }
   if (std::string host = places.host_of(fact.ranks); !host.empty()) return host;
