@@ -8,6 +8,8 @@
 namespace ezpz::postmortem {
 namespace {
 
+using namespace std::string_view_literals;
+
 const evidence::Grammar& grammar() {
   static const evidence::Grammar loaded = evidence::Grammar::load().value();
   return loaded;
@@ -122,8 +124,8 @@ TEST(IncidentLog09, TheSickChildOfAPalsTreeIsTheCulprit) {
 
 TEST(IncidentLog12, AnUndecodableByteHidesNothing) {
   const Autopsy a = judge({
-      .log = std::string("loss \xff\xfe\x80 \0 nan\n", 18) +
-             "srun: error: Node failure on nid001306\n",
+      .log =
+          std::string("loss \xff\xfe\x80 \0 nan\n"sv) + "srun: error: Node failure on nid001306\n",
       .hosts = {"nid001304", "nid001306"},
       .rc = 0,
   });
