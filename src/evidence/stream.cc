@@ -13,6 +13,8 @@
 namespace ezpz::evidence {
 namespace {
 
+constexpr std::string_view kDigits = "0123456789";
+
 constexpr int kGaps = 2;  // between steps, that progress.interval is made of
 // Hits that open no group by themselves but belong to one that opens in their segment.
 constexpr size_t kMaxPending = 32;
@@ -192,7 +194,14 @@ void Stream::State::steps_to(const char* to) {
     const bool same = key >= segment.data() && key < segment.data() + segment.size();
     if (!same) segment = segment_around(key);
     const auto at = static_cast<size_t>(key - segment.data());
-    return at < segment.size() && tables.progress.at_key(segment, at).has_value();
+    if (at >= segment.size()) return false;
+    if (tables.progress.at_key(segment, at)) return true;
+    // Another message may begin right behind the number ("step=4srun: error"): then what follows it
+    // is no objection.
+    const size_t number = segment.find_first_of(kDigits, at);
+    const size_t behind = segment.find_first_not_of(kDigits, std::min(number, segment.size()));
+    return behind < segment.size() &&
+           tables.progress.at_key(segment.substr(0, behind), at).has_value();
   };
   // Until the interval is known every step counts.
   if (gaps < kGaps && stepped < to) {

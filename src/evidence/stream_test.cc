@@ -295,5 +295,16 @@ TEST(Stream, ManyRanksInALineAreBounded) {
   EXPECT_LE(stream.facts()[0].ranks.size(), 4096U);
 }
 
+// Found by fuzzing: in one piece the number was taken for a part of a word.
+TEST(Stream, AStepWithAMessageGluedToItIsTheSameHoweverItIsCut) {
+  const std::string log = "step=1 loss=2\nsaved, step=4srun: error: nid1: task 1: Killed\n";
+  for (const size_t length : {size_t{1}, size_t{7}, log.size()}) {
+    Stream stream(test_grammar());
+    for (size_t at = 0; at < log.size(); at += length) stream.feed(log.substr(at, length));
+    stream.finish();
+    EXPECT_EQ(stream.progress().last_step, 4) << length;
+  }
+}
+
 }  // namespace
 }  // namespace ezpz::evidence
