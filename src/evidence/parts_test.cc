@@ -201,6 +201,7 @@ TEST(Topology, TheLargestCommunicatorPlacesRanksThatNobodyElsePlaced) {
   EXPECT_EQ(topology.host_of(0), "a");
   EXPECT_EQ(topology.host_of(3), "b");
   EXPECT_EQ(topology.host_of(7), "c");
+  EXPECT_EQ(topology.placed().size(), 1U);
   EXPECT_FALSE(topology.host_of(8));
 }
 

@@ -25,6 +25,8 @@ class Topology {
   [[nodiscard]] std::optional<int> world_size() const { return world_size_; }
   // Hosts by lowest rank, each with its ranks in ascending order.
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> hosts() const;
+  // Only what was placed by word, without communicators and labels: those may number ranks anew.
+  [[nodiscard]] const std::map<int, std::string>& placed() const { return placed_; }
   [[nodiscard]] bool empty() const;
 
  private:

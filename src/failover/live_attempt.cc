@@ -244,10 +244,9 @@ void LiveWorld::listen(Attempt& attempt, const launch::Plan& plan) {
 // Where the ranks really run, as the launcher says; said once, loudly when it is not as planned.
 void LiveWorld::note_placement(Attempt& attempt, const launch::Plan& plan, bool at_the_end) {
   if (attempt.placement_noted) return;
-  std::map<int, std::string> actual;
-  for (const auto& [host, ranks] : attempt.stream->topology().hosts()) {
-    for (const int rank : ranks) actual[rank] = host;
-  }
+  // Under srun with torchrun NCCL's rank 1 is not srun's: a communicator is no word against the
+  // plan.
+  const std::map<int, std::string>& actual = attempt.stream->topology().placed();
   if (actual.empty() || (!at_the_end && actual.size() < plan.host_of_rank.size())) return;
   attempt.placement_noted = true;
   std::vector<std::string> strangers;
