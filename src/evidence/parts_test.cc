@@ -7,6 +7,7 @@
 #include "evidence/fact_store.h"
 #include "evidence/fields.h"
 #include "evidence/lines.h"
+#include "evidence/survey.h"
 #include "evidence/topology.h"
 
 namespace ezpz::evidence {
@@ -121,6 +122,33 @@ TEST(Lines, NewlinesAreCountedExactlyAtEveryLength) {
     const bool newline = i % 3 == 0 || i > 5000;
     text += newline ? '\n' : 'x';
     expected += newline ? 1 : 0;
+  }
+}
+
+TEST(Survey, CountsLinesAndSeesOneDirtyByteAtEveryLengthAndPlace) {
+  const auto widths = {Simd::none, Simd::ssse3, Simd::avx2, Simd::avx512};
+  for (const Simd simd : widths) {
+    if (simd > best_simd()) continue;
+    std::string text;
+    int64_t newlines = 0;
+    for (size_t i = 0; i < 9000; ++i) {
+      if (i < 300 || i > 8800) {
+        const Survey clean = survey(text, simd);
+        ASSERT_EQ(clean.newlines, newlines) << i;
+        ASSERT_FALSE(clean.dirty) << i;
+      }
+      const bool newline = i % 3 == 0 || i > 5000;
+      text += newline ? '\n' : 'x';
+      newlines += newline ? 1 : 0;
+    }
+    text.resize(200);
+    for (size_t i = 0; i < text.size(); ++i) {
+      for (const char bad : {'\x1b', '\0'}) {
+        std::string dirty = text;
+        dirty[i] = bad;
+        ASSERT_TRUE(survey(dirty, simd).dirty) << i;
+      }
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include "evidence/grammar_tables.h"
 #include "evidence/lines.h"
 #include "evidence/matcher.h"
+#include "evidence/survey.h"
 
 namespace ezpz::evidence {
 namespace {
@@ -282,7 +283,9 @@ void Stream::State::close_group() {
 // bytes are whole segments: they begin where one begins and end behind a separator.
 void Stream::State::block(std::string_view bytes) {
   std::string_view text = bytes;
-  if (holds_dirty(bytes)) {
+  const Survey seen = survey(bytes);
+  const int64_t line_behind = line + seen.newlines;
+  if (seen.dirty) {
     strip_escapes(bytes, kMaxLine, &stripped);
     text = stripped;
   }
@@ -296,8 +299,11 @@ void Stream::State::block(std::string_view bytes) {
                         [&](size_t at, int literal) { add_hit(at, static_cast<size_t>(literal)); });
   if (group_end != nullptr) close_group();
   steps_to(end);
-  count_to(end);
   group_begin = nullptr;
+  if (line != line_behind) {
+    line = line_behind;
+    line_start = bytes_fed + static_cast<int64_t>(bytes.rfind('\n')) + 1;
+  }
   bytes_fed += static_cast<int64_t>(bytes.size());
 }
 
