@@ -23,6 +23,7 @@ int run_info(const Words&);
 int run_submit(const Words&);
 int run_report(const Words&);
 int run_postmortem(const Words&);
+int run_flops(const Words&);
 int run_hostlist(const Words&);
 int run_topology(const Words&);
 int run_patterns(const Words&);

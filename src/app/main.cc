@@ -20,6 +20,7 @@ constexpr Command kCommands[] = {
     {"postmortem", "say what ended a job and who is to blame, from its log", run_postmortem},
     {"topology", "tell from a log which host ran which rank", run_topology},
     {"patterns", "list the failure patterns, or try them on a log", run_patterns},
+    {"flops", "tell what a model costs to train, and what a measured speed means", run_flops},
     {"hostlist", "expand or compress a SLURM host list", run_hostlist},
     {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
     {"local-run", "", run_local_run},

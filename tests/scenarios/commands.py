@@ -284,5 +284,69 @@ def a_launcher_that_no_file_covers_is_named(context):
     check_equal(notices(job.stderr_path.read_text()), [], "notices with a file that covers it")
 
 
+# ---- flops
+
+
+PUBLISHED = [  # flags, GFLOP per token, tokens/s, GPUs, TFLOP/s per GPU, MFU of an A100: as published
+    ("", 9.375842304, 52060.06, 8, "61.013", "19.556"),
+    ("", 9.375842304, 40363, 4, "94.6", "30.3"),
+    ("", 9.375842304, 51244, 8, "60.1", "19.2"),
+    ("", 9.375842304, 6175.041, 8, "7.237", "2.320"),
+    ("--lora-rank 16 --lora-target attn", 6.454444032, 90878.17, 8, "73.321", "23.500"),
+    ("--lora-rank 32 --lora-target attn,mlp", 6.55982592, 82639, 8, "67.76", "21.72"),
+    ("--lora-rank 64 --lora-target attn,mlp", 6.680346624, 82632.89, 8, "69.002", "22.116"),
+]
+
+
+@scenario
+def flops_reproduces_every_published_row(context):
+    """Cost, TFLOP/s and MFU, to the digits that were published."""
+    def to_digits_of(number, published):
+        return f"{number:.{len(published.partition('.')[2])}f}"
+
+    for flags, gflop, speed, gpus, tflops, mfu in PUBLISHED:
+        words = ["flops", "--model", "agpt-2b", "--seq", 2048, *flags.split(), "--tps", speed, "--gpus", gpus, "--device", "A100"]
+        told = json.loads(answer(context, *words, "--json"))
+        seen = (told["gflop_per_token"], to_digits_of(told["tflops"], tflops), to_digits_of(told["mfu"], mfu))
+        check_equal(seen, (gflop, tflops, mfu), f"GFLOP, TFLOP/s, MFU of {words}")
+        text = answer(context, *words)
+        check(f"{gflop:.9f} GFLOP" in text, f"the cost is not in the text: {text}")
+
+
+@scenario
+def flops_payload_of_lora(context):
+    """The gradient payload of a block over eight ranks, as known."""
+    known = {8: 419840, 16: 839680, 17: 1055232, 32: 1679360, 64: 3358720}
+    for rank, elements in known.items():
+        told = json.loads(answer(context, "flops", "--model", "agpt-2b", "--lora-rank", rank, "--lora-target", "attn,mlp",
+                                 "--ranks", 8, "--json"))
+        check_equal(told["lora_payload_per_block"], elements, f"payload of rank {rank}")
+
+
+@scenario
+def flops_without_a_device_has_no_mfu(context):
+    """An unknown peak is null, not zero."""
+    told = json.loads(answer(context, "flops", "--model", "s", "--tps", "1000", "--json"))
+    check_equal(told["mfu"], None, "MFU")
+    check("unknown" in answer(context, "flops", "--model", "s", "--tps", "1000"), "the text does not say unknown")
+
+
+@scenario
+def flops_refuses_what_makes_no_sense(context):
+    """One line that says what is wrong, exit 2."""
+    for words, piece in [
+        ([], "which model"),
+        (["--model", "agpt"], "there are debug"),
+        (["--model", "agpt-2b", "--n-heads", "15"], "n-heads must divide dim"),
+        (["--model", "s", "--tps", "0"], "not a number above 0"),
+        (["--model", "s", "--device", "T4"], "--peak-tflops"),
+        (["--model", "s", "--lora-target", "mlp"], "--lora-rank"),
+        (["--model", "s", "--lora-rank", "8", "--lora-target", "mpl"], "attn,mlp"),
+        (["--modle", "s"], "--model"),
+    ]:
+        code, out, err = run(context, "flops", *words)
+        check_equal((code, out, err.count("\n")), (2, "", 1), f"exit code, stdout and lines of {words}: {err}")
+        check(piece in err, f"{words} should say {piece!r}: {err}")
+
 if __name__ == "__main__":
     sys.exit(main("commands"))
