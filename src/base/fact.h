@@ -47,8 +47,12 @@ enum class Event {
   within_host,    // ranks talk inside one host
   between_hosts,  // ranks talk over a network: the job has several hosts
   unreachable,  // somebody lost contact with `host`, or could not start on it: true or not, a hint
+  lost_of_several,  // the launcher lost contact with `host`, and with none of its others
 };
 std::string_view to_string(Event);
+inline bool is_lost_contact(Event event) {
+  return event == Event::unreachable || event == Event::lost_of_several;
+}
 bool parse(std::string_view word, Event* out);
 
 // Where a fact came from; scheduler facts outrank text.

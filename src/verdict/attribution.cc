@@ -36,7 +36,9 @@
 //       - a host that somebody could not reach (a launcher lost its daemon there, a start failed)
 //       is
 //         a suspect, and convicted only when an independent speaker names it too: a bad route or a
-//         launcher's bug prints the same (public cases: a head node behind NAT, wrong munge keys);
+//         launcher's bug prints the same (public cases: a head node behind NAT, wrong munge keys).
+//         A launcher that lost one of several hosts after the job had made steps had reached it
+//         until then, and kept the others: that convicts;
 //       - a launcher that cannot start ranks on exactly one host convicts it when its message says
 //         the node failed; on several hosts it is congestion, a launcher_fault;
 //       - a collective that timed out blames nobody; the ranks that the others waited for are
@@ -147,7 +149,7 @@ void convict_the_one_out_of_reach(const CaseFile& file, Finding* finding) {
   std::vector<const Exhibit*> out_of_reach;
   for (const Exhibit& exhibit : file.exhibits) {
     const Fact& fact = *exhibit.fact;
-    if (fact.event != Event::unreachable || fact.role != Role::cause) continue;
+    if (!is_lost_contact(fact.event) || fact.role != Role::cause) continue;
     if (!exhibit.host.empty()) out_of_reach.push_back(&exhibit);
   }
   if (hosts_of(out_of_reach).size() != 1) return;
@@ -295,8 +297,7 @@ bool something_failed_first(const CaseFile& file) {
   if (!cause) return false;
   const Event event = cause->exhibit->fact->event;
   return cause->weight == Weight::proof ||
-         ((event == Event::launcher || event == Event::unreachable) &&
-          !cause->exhibit->in_teardown);
+         ((event == Event::launcher || is_lost_contact(event)) && !cause->exhibit->in_teardown);
 }
 
 std::optional<Finding> by_cancel(const CaseFile& file) {

@@ -165,6 +165,7 @@ bool CaseFile::has_hosts_besides(const std::string& host) const {
       case Event::placement:
       case Event::node_lost:
       case Event::unreachable:
+      case Event::lost_of_several:
         return !exhibit.fact->host.empty() && exhibit.named != host;
       default:
         return false;

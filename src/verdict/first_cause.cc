@@ -110,6 +110,7 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
     case Event::message:
     case Event::launcher:
     case Event::unreachable:
+    case Event::lost_of_several:
       weight = weight_of_kind(kind_of(fact));
       break;
     case Event::death:

@@ -98,7 +98,7 @@ bool may_convict(const Cause& cause) {
     case Kind::gpu_fault:
       return gpu_error(*cause.exhibit->fact) == GpuError::hardware;
     case Kind::node_failure:
-      return cause.exhibit->fact->event != Event::unreachable;
+      return !is_lost_contact(cause.exhibit->fact->event);
     default:
       return false;
   }
@@ -121,6 +121,13 @@ bool may_suspect(Kind kind, const Fact& fact) {
   return kind == Kind::env_fault || kind == Kind::launcher_fault;
 }
 
+// The launcher had reached this host (the job had made steps) and still reaches others. A host lost
+// before any step, or the only one, may as well be behind a bad route.
+bool is_lost_in_mid_run(const Exhibit& exhibit) {
+  return exhibit.fact->event == Event::lost_of_several && exhibit.fact->step >= 0 &&
+         !exhibit.in_teardown;
+}
+
 // A host that somebody could not reach: true of a dead node, and of a living one behind a bad route
 // or a launcher's bug. A second, independent witness decides.
 Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
@@ -139,6 +146,14 @@ Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
       finding.use(exhibit);
       convict(file, exhibit, &finding);
     }
+    return finding;
+  }
+  if (hosts.size() == 1 && is_lost_in_mid_run(*cause.exhibit)) {
+    Finding finding =
+        found(Kind::node_failure, confidence::kMessage,
+              "node failure: " + *hosts.begin() + " was lost in the middle of the run: " + quoted,
+              "an echo: " + *hosts.begin() + " was lost");
+    for (const Exhibit* exhibit : same) convict(file, *exhibit, &finding);
     return finding;
   }
   const Kind kind =
@@ -236,7 +251,8 @@ Finding judge(const CaseFile& file, const Cause& cause) {
   const bool bare_death = cause.exhibit->fact->event == Event::death && cause.kind == Kind::unknown;
   Finding finding =
       bare_death ? judge_death(file, cause)
-      : cause.exhibit->fact->event == Event::unreachable && cause.kind != Kind::collective_timeout
+
+      : is_lost_contact(cause.exhibit->fact->event) && cause.kind != Kind::collective_timeout
           ? judge_lost_contact(file, cause, same)
           : judge_message(file, cause, same);
   finding.use(same);

@@ -17,6 +17,7 @@ bool is_an_echo(const Exhibit& exhibit) {
   switch (exhibit.fact->event) {
     case Event::node_lost:
     case Event::unreachable:
+    case Event::lost_of_several:
       return false;
     default:
       return exhibit.fact->kind != Kind::gpu_fault;
@@ -28,6 +29,7 @@ bool speaks_of_the_node(const Fact& fact) {
   switch (fact.event) {
     case Event::node_lost:
     case Event::unreachable:
+    case Event::lost_of_several:
     case Event::launcher:
       return true;
     case Event::death:

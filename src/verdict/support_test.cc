@@ -27,6 +27,33 @@ Fact watchdog(int rank, int64_t seq) {
   return f;
 }
 
+Fact lost_of_several(std::string host, int64_t step) {
+  Fact f = lost_contact(std::move(host), "openmpi.daemon_lost_of_several");
+  f.event = Event::lost_of_several;
+  f.step = step;
+  return f;
+}
+
+// Shared rows 055 and 057 stay as they are: a daemon lost before any step, or the only one, may be
+// behind a bad route; that of a job in its 11300th step had been reached until then.
+TEST(LostContact, OneOfSeveralHostsLostAfterTrainingStepsIsConvicted) {
+  const Verdict v = judge_attempt(attempt(1, {lost_of_several("nid001306", 11300)}));
+  EXPECT_EQ(v.kind, Kind::node_failure);
+  EXPECT_EQ(culprits(v), Hosts{"nid001306"});
+}
+
+TEST(LostContact, OneOfSeveralHostsLostBeforeAnyStepIsASuspect) {
+  const Verdict v = judge_attempt(attempt(1, {lost_of_several("nid001306", -1)}));
+  EXPECT_EQ(culprits(v), Hosts{});
+  EXPECT_EQ(v.suspects, Hosts{"nid001306"});
+}
+
+TEST(LostContact, TwoHostsLostOfSeveralConvictNobody) {
+  const Verdict v = judge_attempt(
+      attempt(1, {lost_of_several("nid001306", 40), lost_of_several("nid001304", 40)}));
+  EXPECT_EQ(culprits(v), Hosts{});
+}
+
 TEST(LostContact, AloneItMakesASuspectAndConvictsNobody) {
   const Verdict v = judge_attempt(attempt(1, {lost_contact("nid001306")}));
   EXPECT_EQ(v.kind, Kind::launcher_fault);
