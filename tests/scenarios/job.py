@@ -140,7 +140,7 @@ class Artifacts:
             rank_0 = self._receipt_of(attempt, 0)
             return rank_0 is not None and any(e["step"] >= step for e in rank_0.all("step"))
 
-        self._wait(f"step {step} of attempt {attempt}", seen, timeout_s)
+        self.wait_for(f"step {step} of attempt {attempt}", seen, timeout_s)
 
     def wait_attempt(self, attempt, ranks, timeout_s=20):
         """Until so many ranks of that attempt have met."""
@@ -149,13 +149,15 @@ class Artifacts:
             found = [self._receipt_of(attempt, rank) for rank in range(ranks)]
             return all(r is not None and r.all("ready") for r in found)
 
-        self._wait(f"{ranks} ranks of attempt {attempt} to meet", met, timeout_s)
+        self.wait_for(f"{ranks} ranks of attempt {attempt} to meet", met, timeout_s)
 
     def _receipt_of(self, attempt, rank):
         path = self.receipts_dir / f"attempt-{attempt}.rank-{rank}"
         return Receipt(path) if path.exists() and path.stat().st_size > 0 else None
 
-    def _wait(self, what, condition, timeout_s):
+    def wait_for(self, what, condition, timeout_s):
+        """Until condition() is true, which it must become before ezpz ends."""
+
         def now():
             if condition():
                 return True

@@ -59,7 +59,7 @@ def unbroken_losses(context, world_size=4, steps=STEPS):
 
 
 def _train_unbroken(context, world_size, steps):
-    world = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+    world = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     argv = [context.toy, "--steps", str(steps), "--step-ms", "0", "--on-peer-loss", "exit"]
     started = [
         subprocess.Popen(argv, env=context.env(RANK=str(rank), **world), stdout=subprocess.PIPE, text=True)
@@ -73,7 +73,7 @@ def _train_unbroken(context, world_size, steps):
     return {int(step[len("step=") :]): loss[len("loss=") :] for step, loss in words}
 
 
-def _free_port():
+def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]

@@ -1,0 +1,247 @@
+#!/usr/bin/python3
+"""A plain PyTorch DDP script (tests/workload/ddp_train.py, which nothing of ezpz is in) under every
+launcher: it trains, loses all ranks of a host, and goes on from its checkpoint as if nothing had been.
+Needs python3-torch; the clusters need root and their packages. What cannot run is skipped and counted."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import faults
+from harness import HERE, RUN_MARK, Skip, check, check_equal, main, processes, scenario, skip_all, wait_until
+from mpi_job import Hydra, MpiJob, OpenMpi
+from slurm_job import SlurmJob
+from training import NODES, free_port, launch
+
+from hosts import Hosts
+from lab import Lab
+
+BASE = Path("/var/tmp")  # nodes have a /tmp of their own; this they share
+PYTHON = "/usr/bin/python3"  # the distribution's, which has the distribution's torch
+SCRIPT = "ddp_train.py"
+STEPS = 120
+EVERY = 10
+KILL_AFTER = 2 * EVERY + 3
+START_S = 90  # importing torch, twice at once
+END_S = 120
+HOSTS = ("nid000001", "nid000002", "nid000003")
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+RESUMED = re.compile(rb"(?m)^resumed from step (\d+)$")
+
+
+class Local:
+    name = "local"
+
+    def start(self, context, command):
+        return launch(context, nodes=NODES[:3], ppn=1, command=command, env=ONE_THREAD), NODES
+
+
+class Srun:
+    name = "srun"
+
+    def start(self, context, command):
+        context.lab = context.lab.get(Lab)
+        job = SlurmJob(context, nodes=3, ppn=1, args=["--no-kill"], command=command, env=ONE_THREAD)
+        wait_until("the job to run", lambda: context.lab.job_state(job.id) == "RUNNING", 20)
+        return job, job.hosts()
+
+
+class Mpi:
+    def __init__(self, mpi):
+        self.mpi, self.name = mpi, mpi.name
+
+    def start(self, context, command):
+        if shutil.which(self.mpi.program) is None:
+            raise Skip(f"{self.mpi.program} is not installed")
+        context.lab = context.lab.get(Hosts, HOSTS, marks=[RUN_MARK])
+        return MpiJob(context, self.mpi, ppn=1, command=command, env=ONE_THREAD), HOSTS
+
+
+# A launcher is one row; start() answers (the job, its hosts in order: two active, one spare).
+LAUNCHERS = (Local(), Srun(), Mpi(Hydra), Mpi(OpenMpi))
+
+
+class Clusters:
+    """Each is started when the first scenario asks for it, and stands to the end."""
+
+    def __init__(self, stack):
+        self._stack = stack
+        self._up = {}
+
+    def get(self, kind, *what, **how):
+        if kind not in self._up:
+            ok, reason = kind.available()
+            if not ok:
+                raise Skip(reason)
+            self._up[kind] = self._stack.enter_context(kind(*what, **how))
+        return self._up[kind]
+
+
+def on_each(function):
+    """One scenario for each launcher."""
+    for launcher in LAUNCHERS:
+
+        def run(context, launcher=launcher):
+            function(context, launcher)
+
+        run.__name__ = f"{launcher.name}_{function.__name__}"
+        run.__doc__ = f"{launcher.name}: {function.__doc__}"
+        scenario(run)
+    return function
+
+
+def command(context, step_s=0.03):
+    script = context.toy.parent / SCRIPT
+    words = [PYTHON, script, "--steps", STEPS, "--every", EVERY, "--step-s", step_s]
+    return [str(word) for word in [*words, "--checkpoint", context.dir / "model.pt"]]
+
+
+# ---- the known answer
+
+
+_unbroken = {}
+_unbroken_lock = threading.Lock()
+
+
+def unbroken_losses(context):
+    """{step: loss} of the same script in one piece, started by hand."""
+    with _unbroken_lock:
+        if not _unbroken:
+            _unbroken.update(_train_unbroken(context))
+        return _unbroken
+
+
+def _train_unbroken(context):
+    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **ONE_THREAD}
+    argv = [PYTHON, str(context.toy.parent / SCRIPT), "--steps", str(STEPS)]
+    ranks = [
+        subprocess.Popen(argv, env=context.env(RANK=str(rank), **world), stdout=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    said = [rank.communicate(timeout=START_S)[0] for rank in ranks]
+    check_equal([rank.returncode for rank in ranks], [0, 0], "return codes of the run by hand")
+    losses = {int(step): float(loss) for step, loss in re.findall(r"(?m)^step=(\d+) loss=(\S+)$", said[0])}
+    check_equal(sorted(losses), list(range(1, STEPS + 1)), "steps of the run by hand")
+    check(losses[STEPS] < losses[1] / 20, f"it did not learn: {losses[1]} came to {losses[STEPS]}")
+    return losses
+
+
+def check_losses(context, job):
+    """Every step was reached, with the loss of the run that was never broken."""
+    known = unbroken_losses(context)
+    seen = [(step, float(loss)) for step, loss in job.steps()]
+    check_equal(sorted({step for step, _ in seen}), list(range(1, STEPS + 1)), "steps seen")
+    wrong = [(step, loss, known[step]) for step, loss in seen if abs(loss - known[step]) > 1e-6]
+    check(not wrong, f"losses differ from the unbroken run's (step, seen, expected): {wrong[:5]}")
+
+
+# ---- ranks, of which nothing is known but what the kernel tells
+
+
+def ranks_of(job, attempt):
+    """{rank: (node, process)} of the training processes of an attempt that run now."""
+    found = {}
+    for process in job.context.processes():
+        environ = processes.environ_of(process.pid)
+        argv = processes.argv_of(process.pid)
+        if environ.get("EZPZ_ATTEMPT") != str(attempt) or argv[:1] != [PYTHON]:
+            continue
+        check(argv[1].endswith(SCRIPT), f"what is this process: {argv}")
+        found[int(environ["RANK"])] = (environ["EZPZ_NODE"], process)
+    return found
+
+
+def await_ranks(job, attempt):
+    """{rank: node}, once both are there."""
+    found = {}
+
+    def both():
+        found.update(ranks_of(job, attempt))
+        return len(found) == 2
+
+    job.wait_for(f"two ranks of attempt {attempt}", both, START_S)
+    return {rank: node for rank, (node, _) in sorted(found.items())}
+
+
+def kill_ranks(job, node, attempt=1):
+    """SIGKILL to every rank of a node at once."""
+    members = {rank: process for rank, (there, process) in ranks_of(job, attempt).items() if there == node}
+    check(members, f"no rank of attempt {attempt} runs on {node}")
+    alive = processes.kill_and_wait(list(members.values()), 5)
+    check(not alive, f"ranks of {node} cannot be killed: {alive}")
+    return faults.Killed(node, tuple(members), tuple(p.pid for p in members.values()), 0)
+
+
+def finish(job):
+    code = job.wait(END_S)
+    check_equal((code, job.stop_reason()), (0, "success"), f"return code and stop reason; {job.stderr()}")
+
+
+# ---- scenarios
+
+
+@on_each
+def a_plain_ddp_script_trains(context, launcher):
+    """The script trains to its end in one attempt, a rank on each host, with the losses it has by hand."""
+    job, hosts = launcher.start(context, command(context, step_s=0))
+    finish(job)
+    check_equal(job.attempts(), 1, "attempts")
+    check_equal(job.active(), list(hosts[:2]), "active.hostfile")
+    check_equal(job.bad_nodes(), [], "bad_nodes.txt")
+    check_losses(context, job)
+
+
+@on_each
+def a_plain_ddp_script_is_failed_over(context, launcher):
+    """All ranks of the second host are killed: it is named on what the launcher said, the spare takes
+    its place, and the script goes on from its checkpoint to the losses of a run that nothing befell."""
+    job, hosts = launcher.start(context, command(context))
+    job.wait_for("the second checkpoint", lambda: job.steps() and job.steps()[-1][0] >= KILL_AFTER, START_S)
+    check_equal(await_ranks(job, 1), {0: hosts[0], 1: hosts[1]}, "where the ranks of attempt 1 run")
+    kill_ranks(job, hosts[1]).prove([1])
+    check_equal(await_ranks(job, 2), {0: hosts[0], 1: hosts[2]}, "where the ranks of attempt 2 run")
+    finish(job)
+    check_equal(job.verdicts(), ["node_failure", "success"], "verdicts")
+    check_equal(job.culprits(1), [hosts[1]], "whom the verdict on attempt 1 names")
+    check_equal(job.bad_hosts(), [(hosts[1], "scraped")], "bad_nodes.txt")
+    check_equal(job.active(), [hosts[0], hosts[2]], "active.hostfile")
+    resumed = [int(step) for step in RESUMED.findall(job.attempt_log(2))]
+    check_equal(resumed, job.saved_in(1)[-1:], "step that attempt 2 resumed from")
+    check(resumed[0] >= EVERY, "there was no checkpoint to resume from")
+    check_losses(context, job)
+
+
+@contextlib.contextmanager
+def around(options):
+    """The files where all nodes see them."""
+    options.jobs = 1  # an import of torch takes a processor
+    folder = options.base / "bin"
+    folder.mkdir()
+    options.ezpz = Path(shutil.copy(options.ezpz, folder))
+    options.toy = Path(shutil.copy(options.toy, folder))
+    shutil.copy(HERE.parent / "workload" / SCRIPT, folder)
+    try:
+        with contextlib.ExitStack() as stack:
+            options.lab = Clusters(stack)
+            yield
+    finally:
+        shutil.rmtree(folder)
+
+
+def torch_here():
+    """(True, "") or why not."""
+    if not os.access(PYTHON, os.X_OK):
+        return False, f"there is no {PYTHON}"
+    done = subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True, text=True, timeout=120)
+    said = done.stderr.strip().splitlines()
+    return (True, "") if done.returncode == 0 else (False, f"no torch: {said[-1] if said else done.returncode}")
+
+
+if __name__ == "__main__":
+    ok, reason = torch_here()
+    sys.exit(main("ddp", base=BASE, around=around) if ok else skip_all("ddp", reason))
