@@ -11,6 +11,7 @@
 #include "base/hostlist.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "launch/mpi_program.h"
 
 namespace ezpz::app {
 namespace {
@@ -22,7 +23,22 @@ struct Row {
   std::string why;
 };
 
-std::vector<Row> rows_of(const SiteView& view) {
+// Every mpiexec in PATH: {path, kind, launcher}, the launcher null where none of ours starts it.
+Row mpiexec_row(const std::vector<launch::InstalledMpi>& programs) {
+  Json list = Json::array();
+  std::vector<std::string> why;
+  for (const launch::InstalledMpi& found : programs) {
+    const bool ours = found.launcher != nullptr;
+    list.push_back({{"path", found.program.path},
+                    {"kind", std::string(to_string(found.program.kind))},
+                    {"launcher", ours ? Json(std::string(found.launcher->name)) : Json(nullptr)}});
+    why.push_back(found.answer);
+  }
+  return {"mpiexec", list,
+          programs.empty() ? "none in PATH" : join(why, "; ") + ", by its own --version"};
+}
+
+std::vector<Row> rows_of(const SiteView& view, const std::vector<launch::InstalledMpi>& programs) {
   const site::Machine& machine = view.machine.machine;
   const site::Discovery& job = view.job;
   const auto why = [&job](const char* field) {
@@ -58,9 +74,21 @@ std::vector<Row> rows_of(const SiteView& view) {
        "the machine's table"},
       {"machine_launcher", known(!machine.launcher.empty(), machine.launcher),
        "the machine's table"},
+      mpiexec_row(programs),
       {"network_expected", known(!machine.network.empty(), machine.network), "the machine's table"},
   };
   return rows;
+}
+
+std::string programs_text(const Json& programs) {
+  std::vector<std::string> words;
+  for (const Json& program : programs) {
+    const Json& launcher = program["launcher"];
+    words.push_back(program["path"].get<std::string>() +
+                    (launcher.is_null() ? " (for no launcher)"
+                                        : " (--launcher " + launcher.get<std::string>() + ")"));
+  }
+  return join(words, ", ");
 }
 
 std::string value_text(const Json& value) {
@@ -68,6 +96,7 @@ std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {
     if (value.empty()) return "unknown";
+    if (value[0].is_object()) return programs_text(value);
     return compress_hostlist(value.get<std::vector<std::string>>());
   }
   if (value.is_object()) {
@@ -107,7 +136,9 @@ int run_info(const Words& words) {
 
   std::vector<std::string> trouble = view->job.trouble;
   trouble.insert(trouble.end(), view->trouble.begin(), view->trouble.end());
-  const std::vector<Row> rows = rows_of(*view);
+  const launch::MpiSearch search = launch::search_here(
+      [&loop](const Argv& argv, double timeout_s) { return run_helper(loop, argv, timeout_s); });
+  const std::vector<Row> rows = rows_of(*view, launch::installed_programs(search));
   if (as_json) {
     Json json = Json::object();
     Json why = Json::object();

@@ -41,6 +41,15 @@ MpiKind kind_of(const std::string& path, const MpiSearch& search, std::string* t
   return kind;
 }
 
+constexpr const char* program_names[] = {"mpiexec", "mpirun", "mpiexec.hydra", "mpirun.openmpi"};
+
+InstalledMpi ask_program(const std::string& path, const MpiSearch& search) {
+  InstalledMpi found{{path, MpiKind::unknown}, nullptr, ""};
+  found.program.kind = kind_of(path, search, &found.answer);
+  found.launcher = find_launcher(row_of(found.program.kind).launcher);
+  return found;
+}
+
 }  // namespace
 
 std::string_view to_string(MpiKind kind) { return row_of(kind).name; }
@@ -83,12 +92,20 @@ Result<MpiProgram> find_mpi(const Launcher& launcher, const MpiSearch& search) {
                "load the right module, or choose another --launcher"};
 }
 
+std::vector<InstalledMpi> installed_programs(const MpiSearch& search) {
+  std::vector<InstalledMpi> found;
+  for (const char* name : program_names) {
+    const std::string path = search.find(name);
+    if (!path.empty()) found.push_back(ask_program(path, search));
+  }
+  return found;
+}
+
 const Launcher* installed_mpi(const MpiSearch& search) {
-  for (const char* name : {"mpiexec", "mpirun", "mpiexec.hydra", "mpirun.openmpi"}) {
+  for (const char* name : program_names) {
     const std::string path = search.find(name);
     if (path.empty()) continue;
-    std::string trouble;
-    const Launcher* launcher = find_launcher(row_of(kind_of(path, search, &trouble)).launcher);
+    const Launcher* launcher = ask_program(path, search).launcher;
     if (launcher != nullptr) return launcher;
   }
   return nullptr;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/process.h"
 #include "base/result.h"
@@ -36,7 +37,15 @@ inline constexpr double kVersionTimeout_s = 4;
 
 // The first of the launcher's programs in PATH that is it; an error says what they are instead.
 Result<MpiProgram> find_mpi(const Launcher&, const MpiSearch&);
-// The launcher that the mpiexec (or mpirun) in PATH belongs to; null when there is none.
+// An mpiexec that is in PATH, under whatever name, and the launcher it belongs to (null: none).
+struct InstalledMpi {
+  MpiProgram program;
+  const Launcher* launcher = nullptr;
+  std::string answer;  // what it is, or why that is not known; for a person
+};
+// All of them, those first that --launcher auto looks at first.
+std::vector<InstalledMpi> installed_programs(const MpiSearch&);
+// The launcher of the first that has one; asks no further.
 const Launcher* installed_mpi(const MpiSearch&);
 
 }  // namespace ezpz::launch

@@ -270,6 +270,22 @@ TEST(MpiProgram, TheRightOneOfSeveralIsFound) {
   EXPECT_EQ(installed_mpi(machine_with({{"mpiexec", "something"}})), nullptr);
 }
 
+TEST(MpiProgram, EveryOneInPathIsToldWithItsLauncher) {
+  const auto found =
+      installed_programs(machine_with({{"mpiexec", "something"},
+                                       {"mpirun", ""},
+                                       {"mpiexec.hydra", hydra_version},
+                                       {"mpirun.openmpi", "mpirun (Open MPI) 5.0"}}));
+  ASSERT_EQ(found.size(), 4U);
+  EXPECT_EQ(found[0].launcher, nullptr);
+  EXPECT_EQ(found[0].answer, "/bin/mpiexec is of an unknown kind");
+  EXPECT_EQ(found[1].launcher, nullptr);
+  EXPECT_EQ(found[1].answer, "/bin/mpirun: no answer in time");
+  EXPECT_EQ(found[2].launcher, find_launcher("hydra"));
+  EXPECT_EQ(found[3].launcher, find_launcher("openmpi"));
+  EXPECT_TRUE(installed_programs(machine_with({})).empty());
+}
+
 TEST(MpiProgram, AWrongOneFirstInPathIsSaidAndNotUsed) {
   const auto found = find_mpi(*find_launcher("pals"), machine_with({{"mpiexec", hydra_version}}));
   ASSERT_FALSE(found.ok());
