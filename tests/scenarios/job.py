@@ -99,7 +99,9 @@ class Artifacts:
 
     def receipts(self, attempt):
         """{rank: Receipt} of the ranks that started in this attempt."""
-        found = [Receipt(p) for p in self.receipts_dir.glob(f"attempt-{attempt}.rank-*")]
+        files = self.receipts_dir.glob(f"attempt-{attempt}.rank-*")
+        # An empty one is of a rank that was ended before it could say anything.
+        found = [Receipt(p) for p in files if p.stat().st_size > 0]
         return {r.rank: r for r in sorted(found, key=lambda r: r.rank)}
 
     def hosts_used(self, attempt):

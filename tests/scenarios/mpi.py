@@ -12,15 +12,17 @@ from pathlib import Path
 
 import faults
 from checks import (
+    check_end,
     check_faults,
     check_losses,
     check_nobody_blamed,
     check_ranks_saw,
     check_resumed,
+    check_some_fault,
     check_success,
 )
 from harness import RUN_MARK, check, check_equal, main, scenario, skip_all, wait_until
-from mpi_job import Hydra, MpiJob, OpenMpi, command_lines, kill_rank, pull_cable
+from mpi_job import Hydra, MpiJob, OpenMpi, command_lines, kill_host, kill_rank, pull_cable
 from training import CHECKPOINT_EVERY
 
 from hosts import Hosts
@@ -175,7 +177,131 @@ def a_pulled_cable_is_a_hang_and_convicts_nobody(context, mpi):
     check_losses(context, job, steps=40)
 
 
+@both
+def more_faults_than_spares_end_as_exhausted(context, mpi):
+    """When the only spare is spent, the next lost rank's host stops the job, and is named."""
+    job = started(context, mpi, names=NAMES[:3], steps=60)
+    kill_rank(job, 2).prove([2])
+    job.wait_step(2 * CHECKPOINT_EVERY + 1, attempt=2, timeout_s=FIRST_WAIT_S)
+    kill_rank(job, 2, attempt=2).prove([2])
+    check_end(job, "exhausted", attempts=2)
+    check_equal(job.bad_hosts()[0], (NAMES[1], "scraped"), "the first host of bad_nodes.txt")
+    check_equal(job.culprits(2), [NAMES[2]], "whom the verdict on attempt 2 names")
+    check_hosts_empty(context)
+
+
+@both
+def a_spare_that_is_cut_off_is_not_used(context, mpi):
+    """A spare that nobody can reach is found before ranks are sent to it, and the next one is used."""
+    job = started(context, mpi, steps=40)
+    pull_cable(job, NAMES[2])
+    kill_rank(job, 2).prove([2])
+    check_success(job, attempts=2, timeout_s=150)
+    check_equal(job.bad_hosts()[0], (NAMES[1], "scraped"), "the first host of bad_nodes.txt")
+    check_equal(job.hosts_used(2), [NAMES[0], NAMES[3]], "hosts used by attempt 2")
+    check(NAMES[2] in dict(job.bad_hosts()), f"the spare is not in bad_nodes.txt: {job.bad_hosts()}")
+    check_losses(context, job, steps=40)
+
+
+@both
+def only_the_hosts_of_the_hostfile_are_used(context, mpi):
+    """A hostfile that names three of four hosts is the whole pool, spares included."""
+    job = started(context, mpi, names=NAMES[1:], steps=40)
+    kill_rank(job, 2).prove([2])
+    check_success(job, attempts=2)
+    check_equal(job.hosts_used(1), list(NAMES[1:3]), "hosts used by attempt 1")
+    check_equal(job.hosts_used(2), [NAMES[1], NAMES[3]], "hosts used by attempt 2")
+
+
+# ---- the program's own fault
+
+
+@both
+def a_program_that_never_starts_costs_no_spare(context, mpi):
+    """Exit 1 before the first step, twice: stuck_pre_training, nobody blamed."""
+    job = MpiJob(context, mpi, "--exit-before-first-step", 1)
+    for attempt in (1, 2):
+        check_some_fault(job, "exit_before_first_step", attempt)
+    check_end(job, "stuck_pre_training", attempts=2)
+    check_nobody_blamed(job)
+
+
+@both
+def a_crash_after_progress_is_retried_on_the_same_hosts(context, mpi):
+    """A program that made steps before it failed gets another attempt on the same hosts."""
+    flags = ("--exit-at-step", 7, "--exit-rank", 3, "--exit-on-attempt", 1, "--on-peer-loss", "exit")
+    job = MpiJob(context, mpi, *flags)
+    check_faults(job, "exit", 1, [3])
+    check_success(job, attempts=2)
+    check_equal(job.hosts_used(2), list(NAMES[:2]), "hosts used by attempt 2")
+    check_resumed(job, 2)
+    check_nobody_blamed(job)
+    check_losses(context, job)
+
+
+@both
+def the_same_crash_at_the_same_step_stops_at_the_second_time(context, mpi):
+    """A crash at one step after every resume: stuck_at_step, no spare spent."""
+    job = MpiJob(context, mpi, "--exit-at-step", 7, "--exit-rank", 3, "--on-peer-loss", "exit")
+    for attempt in (1, 2):
+        check_faults(job, "exit", attempt, [3])
+    check_end(job, "stuck_at_step", attempts=2)
+    check_nobody_blamed(job)
+
+
+@both
+def the_same_seat_dying_on_two_hosts_clears_the_first(context, mpi):
+    """Rank 1 dies on one host and then, at the same step, on its replacement: the job stops, and the
+    first retirement is called doubtful."""
+    job = MpiJob(context, mpi, "--kill-self-at-step", 7, "--fault-rank", 1, ppn=1)
+    for attempt in (1, 2):
+        check_faults(job, "kill_self", attempt, [1])
+    check_equal([job.hosts_used(n)[1] for n in (1, 2)], list(NAMES[1:3]), "the seat's hosts")
+    check_end(job, "same_seat", attempts=2)
+    check_equal([c["host"] for c in job.contexts("doubtful")], [NAMES[1]], "whom the journal calls doubtful")
+    check_equal(job.doubtful(), [NAMES[1]], "whom bad_nodes.txt calls doubtful")
+
+
+# ---- silence
+
+# Each attempt dies at another step, as a sick host's do: the same step twice would be the program's.
+SICK_RANK_2 = ("--hang-at-step", "10,6,3", "--fault-rank", 2)
+
+
+@both
+def silence_alone_convicts_nobody(context, mpi):
+    """A hang without evidence, with --blind never: the watchdog ends it, and nobody is retired."""
+    job = MpiJob(context, mpi, *SICK_RANK_2, checkpoint=None, flags=["--timeout", 3, "--grace", 1, "--blind", "never"])
+    check_faults(job, "hang", 1, [2])
+    check_end(job, "no_evidence")
+    check("hang" in job.verdicts(), f"no verdict is hang: {job.verdicts()}")
+    check_nobody_blamed(job)
+
+
+@both
+def a_blind_swap_is_recorded_as_one(context, mpi):
+    """A hang that comes back is answered by a guess, recorded as blind and as nothing else."""
+    job = MpiJob(context, mpi, *SICK_RANK_2, checkpoint=None, flags=["--timeout", 3, "--grace", 1])
+    check_faults(job, "hang", 1, [2])
+    check_faults(job, "hang", 2, [2])
+    check_equal({provenance for _, provenance in job.bad_hosts()}, {"blind"}, "provenances in bad_nodes.txt")
+
+
 # ---- stopping
+
+
+@both
+def ctrl_c_ends_with_130(context, mpi):
+    """Ctrl-C: the ranks are asked to stop, 130, nothing left on the hosts, a whole journal."""
+    job = started(context, mpi, steps=4000)
+    job.ctrl_c()
+    check_equal(job.wait(20), 130, "return code")
+    check_equal(job.stop_reason(), "cancelled", "stop reason")
+    if mpi is OpenMpi:  # Hydra ends all others when the first rank has died of its SIGTERM
+        check_ranks_saw(job, signal.SIGTERM)
+        check_equal(job.saved()[-1], job.steps()[-1][0], "step of the last checkpoint")
+    check(job.journal_text().endswith("\n"), "the journal's last line is torn")
+    check_hosts_empty(context)
 
 
 @both

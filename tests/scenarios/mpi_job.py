@@ -31,10 +31,11 @@ class OpenMpi:
 
 
 class MpiJob(Job):
-    def __init__(self, context, mpi, *toy_flags, active=2, ppn=2, flags=(), plain=False, command=None, env=None, **how):
+    def __init__(self, context, mpi, *toy_flags, active=2, ppn=2, flags=(), plain=False, command=None, env=None,
+                 names=None, **how):
         self.hosts_there = context.lab
         hostfile = context.dir / "hosts.txt"
-        hostfile.write_text("".join(f"{name}\n" for name in context.lab.names))
+        hostfile.write_text("".join(f"{name}\n" for name in names or context.lab.names))
         logs = context.dir / "logs"
         argv = [context.ezpz, "launch", "--launcher", mpi.name, "--hostfile", hostfile]
         argv += ["--nhosts", active, *(["--ppn", ppn] if ppn else [])]
@@ -71,6 +72,13 @@ def pull_cable(job, name):
     """Cuts the host off; proven by an echo that came back before and does not after."""
     check(reaches(job.hosts_there, name), f"{name} was not reachable to begin with")
     job.hosts_there.pull(name)
+    check(not reaches(job.hosts_there, name), f"{name} is still reachable")
+
+
+def kill_host(job, name):
+    """Everything on the host dies at once, and the host is gone."""
+    check(job.hosts_there.pids_on(name), f"nothing ran on {name}")
+    job.hosts_there.kill(name)
     check(not reaches(job.hosts_there, name), f"{name} is still reachable")
 
 

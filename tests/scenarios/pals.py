@@ -17,6 +17,7 @@ from checks import (
     check_nobody_blamed,
     check_ranks_saw,
     check_resumed,
+    check_some_fault,
     check_success,
 )
 from harness import HERE, check, check_equal, main, processes, scenario
@@ -27,14 +28,15 @@ FAKES = HERE.parent / "fakes"
 DOMAIN = ".hsn.cm.sunspot.alcf.anl.gov"
 # Two spellings, as such a machine has them; the record and the hostfile keep them.
 HOSTS = [f"x1921c7s{blade}b0n0-hsn0{DOMAIN}" for blade in (1, 2)] + [f"x1921c7s{blade}b0n0" for blade in (3, 4)]
+SHORT = [host.split("-")[0] for host in HOSTS]  # as the ranks see themselves
 LABEL = re.compile(rb"(?m)^x[0-9a-z.-]+ [0-9]+: ")
 BINDING = "list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100"
 
 
 class PalsJob(Job):
-    def __init__(self, context, *toy_flags, flags=(), ppn=2, active=2, **how):
+    def __init__(self, context, *toy_flags, flags=(), ppn=2, active=2, hosts=HOSTS, **how):
         hostfile = context.dir / "hosts.txt"
-        hostfile.write_text("".join(f"{host}\n" for host in HOSTS))
+        hostfile.write_text("".join(f"{host}\n" for host in hosts))
         self.starts_log = context.dir / "mpiexec.starts"
         env = {"PATH": f"{FAKES}:{os.environ['PATH']}", "EZPZ_FAKE_PALS_LOG": str(self.starts_log)}
         logs = context.dir / "logs"
@@ -127,6 +129,77 @@ def a_rank_that_exits_is_the_programs_matter(context):
     check_equal(set(job.verdicts()), {"app_error"}, "verdicts")
     check(job.stop_reason().startswith("stuck"), f"stop reason {job.stop_reason()}")
     check_nobody_blamed(job)
+
+
+@scenario
+def more_faults_than_spares_end_as_exhausted(context):
+    """When the only spare is spent, the next lost rank's host stops the job, and is named."""
+    job = PalsJob(context, hosts=HOSTS[:3], steps=60)
+    job.wait_step(CHECKPOINT_EVERY + 1)
+    kill_rank(job, 2).prove([2])
+    job.wait_step(2 * CHECKPOINT_EVERY + 1, attempt=2)
+    kill_rank(job, 2, attempt=2).prove([2])
+    check_end(job, "exhausted", attempts=2)
+    check_equal(job.bad_hosts()[0], (HOSTS[1], "scraped"), "the first host of bad_nodes.txt")
+    check_equal(job.culprits(2), [HOSTS[2]], "whom the verdict on attempt 2 names")
+
+
+@scenario
+def a_program_that_never_starts_costs_no_spare(context):
+    """Exit 1 before the first step, twice: stuck_pre_training, nobody blamed."""
+    job = PalsJob(context, "--exit-before-first-step", 1)
+    for attempt in (1, 2):
+        check_some_fault(job, "exit_before_first_step", attempt)
+    check_end(job, "stuck_pre_training", attempts=2)
+    check_nobody_blamed(job)
+
+
+@scenario
+def a_crash_after_progress_is_retried_on_the_same_hosts(context):
+    """A program that made steps before it failed gets another attempt on the same hosts."""
+    job = PalsJob(context, "--exit-at-step", 7, "--exit-rank", 3, "--exit-on-attempt", 1)
+    check_faults(job, "exit", 1, [3])
+    check_success(job, attempts=2)
+    check_equal([start["hosts"] for start in job.starts()], [HOSTS[:2], HOSTS[:2]], "hosts of each start")
+    check_resumed(job, 2)
+    check_nobody_blamed(job)
+    check_losses(context, job)
+
+
+@scenario
+def the_same_seat_dying_on_two_hosts_clears_the_first(context):
+    """Rank 1 dies on one host and then, at the same step, on its replacement: the job stops, and the
+    first retirement is called doubtful."""
+    job = PalsJob(context, "--kill-self-at-step", 7, "--fault-rank", 1, ppn=1)
+    for attempt in (1, 2):
+        check_faults(job, "kill_self", attempt, [1])
+    check_equal([job.hosts_used(n)[1] for n in (1, 2)], SHORT[1:3], "the seat's hosts")
+    check_end(job, "same_seat", attempts=2)
+    check_equal(job.doubtful(), [HOSTS[1]], "whom bad_nodes.txt calls doubtful")
+
+
+@scenario
+def silence_alone_convicts_nobody(context):
+    """A hang without evidence, with --blind never: the watchdog ends it, and nobody is retired."""
+    sick = ("--hang-at-step", "10,6,3", "--fault-rank", 2)
+    job = PalsJob(context, *sick, checkpoint=None, flags=["--timeout", 2, "--blind", "never"])
+    check_faults(job, "hang", 1, [2])
+    check_end(job, "no_evidence")
+    check("hang" in job.verdicts(), f"no verdict is hang: {job.verdicts()}")
+    check_nobody_blamed(job)
+
+
+@scenario
+def ctrl_c_ends_with_130(context):
+    """Ctrl-C: the ranks stop in order and save, 130, a whole journal."""
+    job = PalsJob(context, steps=4000)
+    job.wait_step(CHECKPOINT_EVERY + 1)
+    job.ctrl_c()
+    check_equal(job.wait(), 130, "return code")
+    check_ranks_saw(job, signal.SIGTERM)
+    check_equal(job.stop_reason(), "cancelled", "stop reason")
+    check_equal(job.saved()[-1], job.steps()[-1][0], "step of the last checkpoint")
+    check(job.journal_text().endswith("\n"), "the journal's last line is torn")
 
 
 @scenario
