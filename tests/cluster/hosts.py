@@ -12,6 +12,7 @@ by which tests find what they started), starts a session of its own there, and f
 down or cut off. hosts.gateway is this machine's address on their network.
 
     hosts.addresses             {name: address}; the names resolve on the hosts only
+    hosts.rename({name: address})   what the hosts find under these names
     hosts.pull(name), .plug(name)   the cable: no packet in or out, processes live on
     hosts.kill(name)            every process there dies, and the host is gone
     hosts.pids_on(name)         host pids of all that runs there, but its process 1
@@ -117,9 +118,7 @@ class Hosts:
         self._network.raise_bridge()
         self.gateway = self._network.address(254)
         self.addresses = {name: self._network.address(i) for i, name in enumerate(self.names, start=1)}
-        lines = ["127.0.0.1 localhost", f"{self.gateway} {GATEWAY_NAME}"]
-        lines += [f"{address} {name}" for name, address in self.addresses.items()]
-        (self.directory / "hosts").write_text("\n".join(lines) + "\n")
+        self._write_names(self.addresses)
         (self.directory / "log").mkdir()
         self._write_agent()
         environment = {**os.environ, lab_teardown.MARK: str(self.directory)}
@@ -127,6 +126,16 @@ class Hosts:
             (self.directory / "node" / name / "tmp").mkdir(parents=True)
             self._nodes[name] = Node(name, i, self.directory, environment)
         self._boot(self._nodes.values())
+
+    def _write_names(self, addresses):
+        """/etc/hosts of all hosts: one file, written in place, for it is mounted there."""
+        lines = ["127.0.0.1 localhost", f"{self.gateway} {GATEWAY_NAME}"]
+        lines += [f"{address} {name}" for name, address in addresses.items()]
+        (self.directory / "hosts").write_text("\n".join(lines) + "\n")
+
+    def rename(self, addresses):
+        """What the hosts find under these names from now on; interfaces keep their addresses."""
+        self._write_names({**self.addresses, **addresses})
 
     def _boot(self, nodes):
         for node in nodes:

@@ -216,6 +216,26 @@ def a_plain_ddp_script_is_failed_over(context, launcher):
     check_losses(context, job)
 
 
+@scenario
+def a_host_whose_name_means_loopback_needs_the_interfaces_name(context):
+    """Hydra on hosts of which two find 127.0.1.1 under their own names, as Debian has it: gloo does not
+    connect them, and with -x GLOO_SOCKET_IFNAME the same job trains."""
+    if shutil.which(Hydra.program) is None:
+        raise Skip(f"{Hydra.program} is not installed")
+    context.lab = context.lab.get(Hosts, HOSTS, marks=[RUN_MARK])
+    context.lab.rename({name: "127.0.1.1" for name in HOSTS[1:]})
+    context.at_end(lambda: context.lab.rename({}))
+    jobs = []
+    for flags in ([], ["-x", "GLOO_SOCKET_IFNAME=hsn0"]):
+        words = ["--timeout", 30, "--grace", 1, *flags]
+        jobs.append(MpiJob(context, Hydra, active=3, ppn=1, plain=True, flags=words, command=command(context, step_s=0),
+                           env=ONE_THREAD))
+        code = jobs[-1].wait(END_S)
+        check((code == 0) == bool(flags), f"return code {code} with {flags or 'nothing set'}; {jobs[-1].stderr()}")
+    check(b"step=1 " not in jobs[0].stdout(), "the first job trained: the fault was not there")
+    check(f"step={STEPS} ".encode() in jobs[1].stdout(), "the second job did not come to its end")
+
+
 @contextlib.contextmanager
 def around(options):
     """The files where all nodes see them."""

@@ -38,15 +38,19 @@ def both(function):
     for mpi in (Hydra, OpenMpi):
 
         def run(context, mpi=mpi):
-            context.lab = context.lab[mpi.name]
-            context.lab.taken.acquire()
-            context.at_end(context.lab.taken.release)
+            take_hosts(context, mpi)
             function(context, mpi)
 
         run.__name__ = f"{mpi.name}_{function.__name__}"
         run.__doc__ = f"{mpi.program}: {function.__doc__}"
         scenario(run)
     return function
+
+
+def take_hosts(context, mpi):
+    context.lab = context.lab[mpi.name]
+    context.lab.taken.acquire()
+    context.at_end(context.lab.taken.release)
 
 
 def check_rendezvous(job, attempt):
@@ -178,6 +182,19 @@ def a_pulled_cable_is_a_hang_and_convicts_nobody(context, mpi):
 
 
 @both
+def a_host_that_loses_power_is_replaced(context, mpi):
+    """Everything on a host vanishes at once: the launcher loses its daemon there and ends the job, the
+    host is taken out, and the spare runs its ranks."""
+    job = started(context, mpi, steps=40, flags=["--timeout", 20, "--grace", 1])
+    kill_host(job, NAMES[1])
+    check_success(job, attempts=2, timeout_s=120)
+    check_equal([host for host, _ in job.bad_hosts()], [NAMES[1]], "bad_nodes.txt")
+    check_equal(job.hosts_used(2), [NAMES[0], NAMES[2]], "hosts used by attempt 2")
+    check_resumed(job, 2)
+    check_losses(context, job, steps=40)
+
+
+@both
 def more_faults_than_spares_end_as_exhausted(context, mpi):
     """When the only spare is spent, the next lost rank's host stops the job, and is named."""
     job = started(context, mpi, names=NAMES[:3], steps=60)
@@ -276,6 +293,24 @@ def silence_alone_convicts_nobody(context, mpi):
     check_end(job, "no_evidence")
     check("hang" in job.verdicts(), f"no verdict is hang: {job.verdicts()}")
     check_nobody_blamed(job)
+
+
+@scenario
+def hydra_ranks_left_behind_by_an_error_are_not_awaited_for_long(context):
+    """mpiexec.hydra: a rank that ends with a traceback ends no other. When the others then say nothing, a
+    sixth of --timeout is enough, and the end is the program's error, not a hang."""
+    take_hosts(context, Hydra)
+    fails = "import os, time\nif os.environ['RANK'] == '2': raise ValueError('no such shape')\ntime.sleep(600)"
+    job = MpiJob(context, Hydra, flags=["--timeout", 30, "--grace", 1], command=["/usr/bin/python3", "-c", fails])
+    wait_until("the traceback", lambda: b"ValueError: no such shape" in job.stdout(), FIRST_WAIT_S)
+    check_equal(len(job.processes()), 3, "ranks that live on")
+    wait_until("the verdict", lambda: job.dir.exists() and job.verdicts(), 20)
+    check_equal(job.verdicts()[0], "app_error", "first verdict")
+    job.wait(60)
+    check(job.stop_reason().startswith("stuck"), f"stop reason {job.stop_reason()}")
+    check("after a rank's error" in job.stderr(), f"not said why it was ended:\n{job.stderr()}")
+    check_nobody_blamed(job)
+    check_hosts_empty(context)
 
 
 @both
