@@ -79,10 +79,12 @@ FlagTable launch_flags(LaunchOptions& o) {
   table.add_switch({"--json"}, "With --dry-run: for programs.", &o.as_json);
 
   table.section("Watching");
-  table.add_seconds({"--timeout"}, "S",
-                    "End an attempt that prints nothing for so long (30m with --auto-retry, never "
-                    "without); 0 for never.",
-                    &o.idle_timeout_s);
+  table.add_seconds(
+      {"--timeout"}, "S",
+      "End an attempt that prints nothing for so long (30m with --auto-retry, never "
+      "without); 0 for never. Under hydra, which lets ranks wait for one that failed, a "
+      "sixth of it is enough after an error.",
+      &o.idle_timeout_s);
   table.add_seconds(
       {"--grace"}, "S",
       "Between asking ranks to stop (SIGTERM, time for a checkpoint) and ending them. "

@@ -227,11 +227,16 @@ void LiveWorld::listen(Attempt& attempt, const launch::Plan& plan) {
     if (fact.event == Event::limit && fact.kind == Kind::walltime) ask_about_the_end();
     const bool foreign = !fact.step_id.empty() && fact.step_id != last_step_id_;
     if (fact.event == Event::teardown && !foreign) attempt.supervisor->teardown_seen();
+    if (plan.silent_exit && fact.role == Role::cause && fact.source == Source::output) {
+      attempt.supervisor->rank_failed();
+    }
     const bool trouble_begins = fact.role == Role::cause || fact.event == Event::teardown;
     if (trouble_begins && attempt.asked_s == 0) ask_scheduler(attempt);
   });
   attempt.stream->on_progress([&attempt](const evidence::Progress& progress) {
     const double now_s = monotonic_s();
+    if (progress.last_step != attempt.last_step) attempt.supervisor->progressed();
+    attempt.last_step = progress.last_step;
     if (attempt.first_step_s == 0 && progress.first_step) attempt.first_step_s = now_s;
     if (progress.last_checkpoint && progress.last_checkpoint != attempt.checkpoint) {
       if (attempt.checkpoint) attempt.checkpoint_interval_s = now_s - attempt.checkpoint_s;

@@ -25,6 +25,7 @@ struct LiveWorld::Attempt {
   double first_step_s = 0;
   double checkpoint_s = 0;
   double checkpoint_interval_s = 0;
+  std::optional<int64_t> last_step;
   std::optional<int64_t> checkpoint;
   bool placement_noted = false;
   // Answers that come when the attempt is over must not land in the next one.

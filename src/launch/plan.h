@@ -76,7 +76,8 @@ struct Plan {
   Argv signal_command;        // asks all ranks of the attempt to stop (SIGTERM)
   int hard_signal = SIGTERM;  // what, sent to the launcher, ends ranks that ignore SIGTERM
   std::vector<PlanFile> files;
-  // Its own exit code is a rank's, and it says nothing more when a rank exits with an error.
+  // Its own exit code is a rank's, it says nothing more when a rank exits with an error, and lets
+  // the other ranks run on.
   bool silent_exit = false;
 };
 

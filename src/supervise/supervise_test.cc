@@ -88,6 +88,33 @@ TEST_F(SuperviseTest, SilenceBeyondTheLimitIsEndedByTheWatchdog) {
   EXPECT_EQ(facts.at(0).kind, Kind::hang);
 }
 
+TEST_F(SuperviseTest, AfterARanksErrorAPartOfTheIdleLimitIsEnough) {
+  Settings settings;
+  settings.idle_timeout_s = 18;
+  settings.grace_s = 1;
+  Supervisor supervisor(loop, keeper, settings, hooks());
+  loop.after(0.1, [&] { supervisor.rank_failed(); });
+  const double before_s = monotonic_s();
+  const Result<Outcome> outcome = supervisor.run(plan("echo once; exec sleep 100"), {}, {});
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->stopped_by, StopCause::watchdog);
+  EXPECT_GT(monotonic_s() - before_s, 2.5);
+  EXPECT_LT(monotonic_s() - before_s, 15);
+  EXPECT_NE(facts.at(0).text.find("after a rank's error"), std::string::npos);
+}
+
+TEST_F(SuperviseTest, ARanksErrorThatTheJobOutlivesShortensNothing) {
+  Settings settings;
+  settings.idle_timeout_s = 12;
+  settings.grace_s = 1;
+  Supervisor supervisor(loop, keeper, settings, hooks());
+  loop.after(0.1, [&] { supervisor.rank_failed(); });
+  loop.after(1.5, [&] { supervisor.progressed(); });
+  const Result<Outcome> outcome = supervisor.run(plan("echo once; sleep 4; echo done"), {}, {});
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->stopped_by, StopCause::none);
+}
+
 TEST_F(SuperviseTest, ASilentGrandchildHoldingTheOutputDoesNotHoldTheVerdict) {
   Supervisor supervisor(loop, keeper, {}, hooks());
   const double before_s = monotonic_s();

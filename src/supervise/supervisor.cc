@@ -205,19 +205,35 @@ void Supervisor::begin_kill() {
   });
 }
 
+double Supervisor::idle_limit_s() const {
+  return settings_.idle_timeout_s * (rank_failed_s_ > 0 ? kFailedPart : 1);
+}
+
 void Supervisor::arm_watchdog() {
   if (settings_.idle_timeout_s <= 0) return;
   const double silent_s = monotonic_s() - tee_->last_output_s();
-  const double left_s =
-      tee_->paused() ? settings_.idle_timeout_s : settings_.idle_timeout_s - silent_s;
+  const double left_s = tee_->paused() ? idle_limit_s() : idle_limit_s() - silent_s;
   if (left_s > 0) {
     watchdog_ = loop_.after(left_s, [this] { arm_watchdog(); });
     return;
   }
   if (stage_ != Stage::running) return;
-  self_fact("self.watchdog", "no output for " + human_duration(silent_s), 0);
-  log::warning("no output for " + human_duration(silent_s) + ": ending the attempt");
+  const std::string silence = "no output for " + human_duration(silent_s) +
+                              (rank_failed_s_ > 0 ? " after a rank's error" : "");
+  self_fact("self.watchdog", silence, 0);
+  log::warning(silence + ": ending the attempt");
   stop(StopCause::watchdog, 0);
+}
+
+void Supervisor::rank_failed() {
+  if (plan_ == nullptr || rank_failed_s_ > 0) return;
+  rank_failed_s_ = monotonic_s();
+  loop_.cancel(watchdog_);
+  arm_watchdog();
+}
+
+void Supervisor::progressed() {
+  if (monotonic_s() - rank_failed_s_ > kSameTime_s) rank_failed_s_ = 0;  // seen when it is due
 }
 
 void Supervisor::teardown_seen() {

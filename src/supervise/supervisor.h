@@ -47,6 +47,10 @@ struct Outcome {
 class Supervisor {
  public:
   static constexpr double kLinger_s = 45;  // Slurm's own KillWait is 30 s by default
+  // Of the idle limit, after a rank's error: 5 minutes of the usual 30.
+  static constexpr double kFailedPart = 1.0 / 6;
+  // Steps that others printed at the time of the error may be read a moment after it.
+  static constexpr double kSameTime_s = 1;
 
   struct Hooks {
     // The launcher runs and nothing has been read from it yet: time for what need not delay it.
@@ -73,6 +77,10 @@ class Supervisor {
   // The launcher said it is taking the ranks down. A rank that cannot be killed would hold it for
   // ever: kLinger_s after that without an end or output, the launcher itself is ended.
   void teardown_seen();
+  // A rank ended with an error, and this launcher ends no other for it: those may wait for it for
+  // ever. From now on a part of the idle limit is enough silence, until progressed().
+  void rank_failed();
+  void progressed();
   // The launcher named its step: signals can be sent to it from now on, the keeper knows it.
   void step_known(const std::string& step_id);
 
@@ -84,6 +92,7 @@ class Supervisor {
   void deliver(int signal);
   void note_delivered(int signal);
   void arm_watchdog();
+  double idle_limit_s() const;
   void check_linger();
   void self_fact(const std::string& pattern, const std::string& text, int signal);
 
@@ -100,6 +109,7 @@ class Supervisor {
   Loop::TimerId watchdog_ = 0;
   Loop::TimerId escalation_ = 0;
   Loop::TimerId linger_ = 0;
+  double rank_failed_s_ = 0;                               // monotonic; 0: none that counts
   double teardown_s_ = 0;                                  // monotonic; 0: none seen
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
 };
