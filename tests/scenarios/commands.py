@@ -41,6 +41,31 @@ SRUN = "srun: launching StepId=57.0 on host nid001329, 4 tasks: [0-3]\n" \
        "srun: launching StepId=57.0 on host nid002813, 4 tasks: [4-7]\n"
 
 
+# ---- info
+
+
+@scenario
+def info_tells_every_mpiexec_in_path(context):
+    """Which they are, by their own word, and the launcher each is for; one that is of no kind is for none."""
+    folder = context.dir / "bin"
+    folder.mkdir()
+    said = {"mpiexec": "mpiexec (OpenRTE) 4.1.4", "mpirun": "some other program", "mpiexec.hydra": "HYDRA build details:"}
+    for name, words in said.items():
+        (folder / name).write_text(f"#!/bin/sh\necho '{words}'\n")
+        (folder / name).chmod(0o755)
+    env = context.env(PATH=str(folder))
+    done = subprocess.run([context.ezpz, "info", "--json"], capture_output=True, env=env, timeout=TIME_LIMIT_S)
+    check_equal(done.returncode, 0, "exit code")
+    info = json.loads(done.stdout)
+    seen = [(p["path"], p["kind"], p["launcher"]) for p in info["mpiexec"]]
+    wanted = [("mpiexec", "Open MPI", "openmpi"), ("mpirun", "of an unknown kind", None),
+              ("mpiexec.hydra", "MPICH's Hydra", "hydra")]
+    check_equal(seen, [(f"{folder}/{name}", kind, launcher) for name, kind, launcher in wanted], "mpiexec")
+    check("mpirun is of an unknown kind" in info["why"]["mpiexec"], f"no reason: {info['why']['mpiexec']}")
+    text = subprocess.run([context.ezpz, "info"], capture_output=True, env=env, timeout=TIME_LIMIT_S).stdout.decode()
+    check(f"{folder}/mpiexec (--launcher openmpi), {folder}/mpirun (for no launcher)" in text, text)
+
+
 # ---- topology
 
 
