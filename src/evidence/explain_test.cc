@@ -39,7 +39,8 @@ std::vector<std::string> fates(const Grammar& grammar, const std::vector<std::st
       if (look.entry->spec.id.rfind("site.", 0) != 0) continue;
       std::string text = look.entry->spec.id + ' ' + std::string(to_string(look.fate));
       if (!look.why.empty()) text += ' ' + look.why;
-      for (const auto& [name, value] : look.captures) text += ' ' + name + '=' + value;
+      for (const auto& [name, value] : look.captures)
+        text.append(1, ' ').append(name).append(1, '=').append(value);
       fates.push_back(text);
     }
   }
