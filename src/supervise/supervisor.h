@@ -21,10 +21,12 @@ namespace ezpz::supervise {
 
 struct Settings {
   double idle_timeout_s = 0;  // silence that counts as a hang; 0: never
-  double grace_s = 30;        // between the graceful stop and the hard one
+  // The same for silence that begins so soon after the start, before any step; 0: no such limit.
+  double first_step_timeout_s = 0;
+  double grace_s = 30;  // between the graceful stop and the hard one
 };
 
-enum class StopCause { none, watchdog, user };
+enum class StopCause { none, watchdog, user, guard };
 
 // How the attempt ended.
 struct Outcome {
@@ -73,6 +75,12 @@ class Supervisor {
   // The launcher said it is taking the ranks down. A rank that cannot be killed would hold it for
   // ever: kLinger_s after that without an end or output, the launcher itself is ended.
   void teardown_seen();
+  // A training step was seen: the job came through its start.
+  void step_seen() { stepped_ = true; }
+  // What the terminal has of the job's output ends with a newline.
+  [[nodiscard]] bool terminal_at_line_start() const {
+    return tee_ == nullptr ? at_line_start_ : tee_->terminal_at_line_start();
+  }
   // The launcher named its step: signals can be sent to it from now on, the keeper knows it.
   void step_known(const std::string& step_id);
 
@@ -84,6 +92,7 @@ class Supervisor {
   void deliver(int signal);
   void note_delivered(int signal);
   void arm_watchdog();
+  [[nodiscard]] double silence_allowed_s() const;
   void check_linger();
   void self_fact(const std::string& pattern, const std::string& text, int signal);
 
@@ -96,10 +105,13 @@ class Supervisor {
   pid_t pid_ = 0;
   std::string step_id_;
   Stage stage_ = Stage::running;
+  bool stepped_ = false;
+  bool at_line_start_ = true;  // after the last tee
   Outcome outcome_;
   Loop::TimerId watchdog_ = 0;
   Loop::TimerId escalation_ = 0;
   Loop::TimerId linger_ = 0;
+  double begun_s_ = 0;                                     // monotonic
   double teardown_s_ = 0;                                  // monotonic; 0: none seen
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
 };
