@@ -31,6 +31,7 @@ struct LiveWorld::Attempt {
   int number = 1;
   // Which network it uses: told when all hosts have spoken, or a moment after the first has.
   std::vector<Fact> equipment;
+  size_t equipment_told = 0;
   std::set<std::string> heard;  // host keys
   bool network_timed = false;
   bool network_settled = false;

@@ -35,31 +35,27 @@ std::string plain_version(const std::string& version) {
 
 void LiveWorld::hear_of_equipment(Attempt& attempt, const Fact& fact) {
   attempt.equipment.push_back(fact);
-  if (fact.event == Event::network && !fact.label.empty())
-    attempt.heard.insert(node_key(fact.label));
-  if (attempt.network_settled) {
-    // Somebody spoke late: news only when he differs.
-    if (fact.event == Event::network && !settings_.network.expected.empty() &&
-        !verdict::same_network(fact.reason, settings_.network.expected) && !attempt.network_wrong) {
-      settle_network(attempt, false);
-    }
-    return;
+  if (fact.event == Event::network) {
+    if (!fact.label.empty()) attempt.heard.insert(node_key(fact.label));
+    const bool all_spoke = attempt.heard.size() >= attempt.hosts.size();
+    // Who speaks when all have spoken is news at once only if he differs.
+    const bool differs = !settings_.network.expected.empty() && !attempt.network_wrong &&
+                         !verdict::same_network(fact.reason, settings_.network.expected);
+    if (all_spoke && (!attempt.network_settled || differs)) return settle_network(attempt, false);
   }
-  if (fact.event != Event::network) return;
-  if (attempt.heard.size() >= attempt.hosts.size()) return settle_network(attempt, false);
   if (attempt.network_timed) return;
   attempt.network_timed = true;
   loop_.after(kOthersWait_s, [this, &attempt, alive = std::weak_ptr<int>(attempt.alive)] {
-    if (!alive.expired()) settle_network(attempt, false);
+    if (alive.expired()) return;
+    attempt.network_timed = false;
+    settle_network(attempt, false);
   });
 }
 
 void LiveWorld::settle_network(Attempt& attempt, bool at_the_end) {
   const verdict::NetworkWish& wish = settings_.network;
   const auto key = [this](std::string_view name) { return node_key(name); };
-  if (at_the_end && attempt.network_settled) return;
-  if (at_the_end && attempt.heard.empty() && attempt.equipment.empty()) {
-    if (!settings_.watch_network) return;
+  if (at_the_end && attempt.heard.empty() && settings_.watch_network) {
     const std::string why =
         "no line told which network the ranks use" +
         (settings_.network_unseen.empty() ? std::string() : ": " + settings_.network_unseen);
@@ -67,8 +63,9 @@ void LiveWorld::settle_network(Attempt& attempt, bool at_the_end) {
       journal_->note("unknown", {{"what", "network"}, {"attempt", attempt.number}, {"why", why}});
     }
     if (wish.required) log::warning(why + "; --require-net could not check it");
-    return;
   }
+  if (attempt.equipment.size() == attempt.equipment_told) return;
+  attempt.equipment_told = attempt.equipment.size();
   attempt.network_settled = true;
   const std::optional<verdict::WrongNetwork> wrong =
       verdict::wrong_network(wish, attempt.equipment, key);
