@@ -27,7 +27,8 @@
 namespace ezpz::app {
 namespace {
 
-constexpr double kDefaultIdle_s = 1800;     // legitimate silences of minutes exist
+constexpr double kDefaultIdle_s = 1800;  // legitimate silences of minutes exist
+constexpr double kDefaultFirstStep_s = 600;
 constexpr double kTerminalPatience_s = 10;  // at the end, for output still on its way
 constexpr double kDiskPatience_s = 5;
 constexpr double kForever_s = 1e9;
@@ -88,6 +89,16 @@ failover::LiveSettings live_settings(const Stage& stage) {
   const double idle_s = stage.options.idle_timeout_s;
   settings.supervise.idle_timeout_s =
       idle_s >= 0 ? idle_s : (stage.options.auto_retry ? kDefaultIdle_s : 0);
+  const double first_step_s = stage.options.first_step_timeout_s;
+  settings.supervise.first_step_timeout_s =
+      first_step_s >= 0                                                   ? first_step_s
+      : stage.options.auto_retry && settings.supervise.idle_timeout_s > 0 ? kDefaultFirstStep_s
+                                                                          : 0;
+  settings.network = stage.setup.network.wish;
+  settings.network_lines_are_ours = !stage.setup.network.env.empty();
+  settings.watch_network = stage.setup.network.watched;
+  settings.network_unseen = stage.setup.network.why_unseen;
+  settings.nccl_asked = stage.setup.network.nccl_asked;
   settings.supervise.grace_s = stage.options.grace_s;
   settings.scheduler =
       stage.site.job.in_job() ? stage.site.job.scheduler : site::SchedulerKind::none;
@@ -146,6 +157,14 @@ void record_start(failover::LiveWorld& world, const Stage& stage) {
                          {"ranks_per_node", stage.setup.request.ranks_per_node},
                          {"auto_retry", options.auto_retry},
                          {"blind", options.blind},
+                         {"network_expected", stage.setup.network.wish.expected},
+                         {"network_required", stage.setup.network.wish.required},
+                         {"network_watch", stage.setup.network.watched
+                                               ? stage.setup.network.env.empty()
+                                                     ? stage.setup.network.why_unseen
+                                                     : "NCCL_DEBUG is set by ezpz; its lines are "
+                                                       "in the log only"
+                                               : "not watched"},
                          {"end_time_s", stage.site.job.end_time_s ? Json(*stage.site.job.end_time_s)
                                                                   : Json(nullptr)},
                          {"unknown", stage.site.job.trouble},
@@ -154,9 +173,10 @@ void record_start(failover::LiveWorld& world, const Stage& stage) {
 }
 
 // What the job's end means for the shell. A stop by signal is told as a shell would tell it.
-int exit_code(const failover::LiveWorld& world, const Exit& exit, bool success) {
+int exit_code(const failover::LiveWorld& world, const Exit& exit, bool success, bool by_guard) {
   if (world.stop_signal() != 0) return 128 + world.stop_signal();
   if (success) return 0;
+  if (by_guard) return 1;  // the signal the ranks died of was ours
   const int code = exit.shell_code();
   return code > 0 ? code : 1;  // srun ends with 0 when a node is lost: that is no success
 }
@@ -186,7 +206,7 @@ int run_auto_retry(failover::LiveWorld& world, Stage& stage) {
   settings.min_active = static_cast<int>(stage.options.min_nodes.value_or(0));
   const failover::LoopResult result = failover::run_failover(world, *allocation, settings);
   world.announce_stop(result.stop_reason);
-  return exit_code(world, result.last_exit, result.stop_reason == "success");
+  return exit_code(world, result.last_exit, result.stop_reason == "success", result.ended_by_guard);
 }
 
 // One attempt, or with --retries a few on the same hosts. No host is judged; the verdict is told.
@@ -212,10 +232,11 @@ int run_plain(failover::LiveWorld& world, const Stage& stage) {
       world.say(verdict.summary);
       if (!verdict.remedy.empty()) world.say("try: " + verdict.remedy);
     }
-    if (success || world.stop_requested() || input.attempt >= attempts) {
+    const bool by_guard = outcome.record.ending == verdict::Ending::guard;
+    if (success || by_guard || world.stop_requested() || input.attempt >= attempts) {
       const char* reason = success ? "success" : world.stop_requested() ? "cancelled" : "failed";
       world.record("stop", {{"reason", reason}, {"attempts", input.attempt}});
-      return exit_code(world, outcome.record.exit, success);
+      return exit_code(world, outcome.record.exit, success, by_guard);
     }
     ++input.attempt;
     world.say(fmt::format("starting again on the same hosts ({} of {})", input.attempt, attempts));

@@ -85,6 +85,15 @@ FlagTable launch_flags(LaunchOptions& o) {
       "without); 0 for never. Under hydra, which lets ranks wait for one that failed, a "
       "sixth of it is enough after an error.",
       &o.idle_timeout_s);
+  table.add_seconds({"--first-step-timeout"}, "S",
+                    "The same for a job that falls silent so soon after its start and has made no "
+                    "step (10m with --auto-retry, never without); 0 for no such limit.",
+                    &o.first_step_timeout_s);
+  table.add_optional({"--require-net"}, "NAME",
+                     "End an attempt (env_fault, no spare is spent) as soon as its ranks say that "
+                     "NCCL or RCCL uses another network than this, such as Socket instead of "
+                     "\"AWS Libfabric\". Without it a fallback is told, and the job runs on.",
+                     &o.require_net);
   table.add_seconds(
       {"--grace"}, "S",
       "Between asking ranks to stop (SIGTERM, time for a checkpoint) and ending them. "
@@ -163,6 +172,9 @@ Result<LaunchOptions> parse_launch_options(const std::vector<std::string>& words
   }
   if (options.as_json && !options.dry_run) {
     return Error{"only means something with --dry-run", "--json", ""};
+  }
+  if (options.require_net && trim(*options.require_net).empty()) {
+    return Error{"an empty value means nothing here", "--require-net", "give a network's name"};
   }
   if (options.log_dir && options.log_dir->empty()) {
     return Error{"an empty value means nothing here", "--log-dir", ""};

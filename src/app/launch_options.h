@@ -31,8 +31,10 @@ struct LaunchOptions {
   bool as_json = false;
 
   // watching
-  double idle_timeout_s = -1;  // -1: not given
+  double idle_timeout_s = -1;        // -1: not given
+  double first_step_timeout_s = -1;  // -1: not given
   double grace_s = 30;
+  std::optional<std::string> require_net;
 
   // failover
   bool auto_retry = false;

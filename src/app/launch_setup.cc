@@ -192,6 +192,8 @@ Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& 
   request.heterogeneous = site.job.heterogeneous;
   request.self_path = self_path();
   request.user_env = options.env;
+  setup.network = watch_network(options, machine, site.env, setup.active);
+  request.user_env.insert(setup.network.env.begin(), setup.network.env.end());
   request.inherited = launch::inherited_names(site.env);
   request.inherited.insert(request.inherited.end(), options.inherit.begin(), options.inherit.end());
   request.cpu_bind = options.cpu_bind;

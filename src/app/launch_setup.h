@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/launch_options.h"
+#include "app/network_watch.h"
 #include "app/site_view.h"
 #include "base/node.h"
 #include "base/result.h"
@@ -20,6 +21,7 @@ struct LaunchSetup {
   std::vector<Node> pool;  // hosts that may be used, in order: the first `active` run
   size_t active = 0;
   launch::Request request;  // all that is the same for every attempt
+  NetworkWatch network;
   std::string job_id;
   std::vector<std::string> notes;  // worth a line to the user
 };

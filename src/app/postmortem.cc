@@ -84,16 +84,20 @@ Result<Desk> prepare(const Options& options) {
   Result<std::vector<site::Machine>> machines = site::load_machines(options.machines_dir);
   if (!machines) return machines.error();
   NodeNaming naming = site::naming_of_all(*machines);
+  verdict::NetworkWish network;
   if (!options.machine.empty()) {
     const Result<site::Detection> named = site::named_machine(*machines, options.machine);
     if (!named) return named.error();
     naming = named->machine.naming;
+    network = {named->machine.network, false, named->machine.network_remedy,
+               named->machine.network_price};
   }
   Result<evidence::Grammar> grammar =
       evidence::Grammar::load(options.patterns_dir, options.machine);
   if (!grammar) return grammar.error();
   postmortem::Circumstances known;
   known.naming = naming;
+  known.network = network;
   if (options.rc) known.rc = static_cast<int>(*options.rc);
   if (!options.hosts_file.empty()) {
     Result<site::Hostfile> hosts = site::read_hostfile(options.hosts_file, naming);

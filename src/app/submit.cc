@@ -37,6 +37,7 @@ struct SubmitOptions {
   std::optional<std::string> constraint;
   std::optional<std::string> filesystems;
   std::optional<std::string> venv;
+  std::optional<std::string> require_net;
   std::optional<std::string> log_dir;
   std::vector<std::string> modules;
   EnvChanges env;
@@ -96,6 +97,9 @@ FlagTable submit_flags(SubmitOptions& o) {
                 &o.ranks_per_node);
   table.add_list({"--module"}, "M,...", "Modules to load, in this order; may be given again.",
                  &o.modules);
+  table.add_optional({"--require-net"}, "NAME",
+                     "Handed on to `ezpz launch`: stop when NCCL uses another network.",
+                     &o.require_net);
   table.add_optional({"--venv"}, "DIR", "Python environment to activate.", &o.venv);
   table.add({{"-x", "--env"},
              "NAME=VALUE",
@@ -128,7 +132,7 @@ Status refuse_empty(const SubmitOptions& o) {
       {"--partition", &o.partition}, {"--account", &o.account},
       {"--job-name", &o.job_name},   {"--constraint", &o.constraint},
       {"--venv", &o.venv},           {"--filesystems", &o.filesystems},
-      {"--log-dir", &o.log_dir},
+      {"--log-dir", &o.log_dir},     {"--require-net", &o.require_net},
   };
   for (const auto& [name, text] : texts) {
     if (*text && (*text)->empty()) {
@@ -172,6 +176,7 @@ Result<submit::JobRequest> request_of(const SubmitOptions& o, const site::Machin
   }
   job.signal_before_end_s = o.signal_before_end_s;
   job.modules = o.modules;
+  job.require_net = o.require_net.value_or("");
   if (o.venv) job.venv = absolute(*o.venv);
   job.env = o.env;
   job.scheduler_flags = std::move(scheduler_flags);

@@ -48,12 +48,21 @@ enum class Event {
   between_hosts,  // ranks talk over a network: the job has several hosts
   unreachable,  // somebody lost contact with `host`, or could not start on it: true or not, a hint
   lost_of_several,  // the launcher lost contact with `host`, and with none of its others
+  network,          // a rank on the host of its label says which network it uses: `reason`
+  provider,         // the same of what stands under that network: "cxi"
+  version,          // the same of a library's version, as it was loaded: `reason`
+  waiting,          // the program waits for something that did not answer: `reason`
 };
 std::string_view to_string(Event);
 inline bool is_lost_contact(Event event) {
   return event == Event::unreachable || event == Event::lost_of_several;
 }
 bool parse(std::string_view word, Event* out);
+
+// A rank's word about what it runs on: said by each rank, so that of each host one is enough.
+inline bool is_equipment(Event event) {
+  return event == Event::network || event == Event::provider || event == Event::version;
+}
 
 // Where a fact came from; scheduler facts outrank text.
 enum class Source { output, scheduler, agent, probe, self };

@@ -124,7 +124,7 @@ class Reader {
  private:
   static Kind last_of(Kind) { return Kind::unknown; }
   static Role last_of(Role) { return Role::context; }
-  static Event last_of(Event) { return Event::lost_of_several; }
+  static Event last_of(Event) { return Event::waiting; }
 
   std::string where(const toml::node& node) const {
     return file_ + ":" + std::to_string(node.source().begin.line);

@@ -179,12 +179,15 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       continue;
     }
 
-    const bool overlaps = std::any_of(found_.begin(), found_.end(), [&](const Found& other) {
-      return begin < other.end && other.begin < end;
-    });
+    // Which network is used stands in lines that tell something else, too.
+    const bool claims = !is_equipment(entry.spec.event);
+    const bool overlaps =
+        claims && std::any_of(found_.begin(), found_.end(), [&](const Found& other) {
+          return other.claims && begin < other.end && other.begin < end;
+        });
     if (overlaps) continue;
     if (retired_[index] != 0) {
-      found_.push_back({begin, end, 0, 0});
+      found_.push_back({begin, end, 0, 0, claims});
       continue;
     }
 
@@ -217,11 +220,11 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
     const bool said = std::any_of(unordered_.begin(), unordered_.end(),
                                   [&](const auto& other) { return repeats(other.first, fact); });
     if (said && hosts.empty()) {
-      found_.push_back({begin, end, 0, 0});
+      found_.push_back({begin, end, 0, 0, claims});
       continue;
     }
     const auto number = static_cast<uint16_t>(index);
-    const Found found{begin, end, unordered_.size(), std::max<size_t>(hosts.size(), 1)};
+    const Found found{begin, end, unordered_.size(), std::max<size_t>(hosts.size(), 1), claims};
     if (hosts.empty()) {
       unordered_.emplace_back(std::move(fact), number);
     } else {
@@ -231,9 +234,9 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       }
     }
     found_.push_back(found);
-    const bool marks_nothing = entry.spec.event == Event::message ||
-                               entry.spec.event == Event::within_host ||
-                               entry.spec.event == Event::between_hosts;
+    const bool marks_nothing =
+        entry.spec.event == Event::message || entry.spec.event == Event::within_host ||
+        entry.spec.event == Event::between_hosts || entry.spec.event == Event::waiting;
     const bool blames = entry.spec.role != Role::context || !marks_nothing;
     if (++told_[index] >= max_alike_ && !blames) retire(index);
   }

@@ -72,6 +72,7 @@ class Matcher {
     size_t end;
     size_t first_fact;
     size_t facts;
+    bool claims;  // its text is nobody else's
   };
 
   size_t read_labels_of(std::string_view segment, Origin* origin) const;

@@ -19,6 +19,8 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr int kGaps = 2;  // between steps, that progress.interval is made of
 // Hits that open no group by themselves but belong to one that opens in their segment.
 constexpr size_t kMaxPending = 32;
+// What every rank says of its equipment, on many channels, is not listened to for ever.
+constexpr int kHeardEnough = 1 << 16;
 
 }  // namespace
 
@@ -30,7 +32,10 @@ constexpr size_t kMaxPending = 32;
 // counts, and those before a checkpoint or a progress bar.
 struct Stream::State {
   explicit State(const Grammar& grammar)
-      : tables(grammar.tables()), matcher(grammar.tables()), store(kMaxFacts) {}
+      : tables(grammar.tables()),
+        matcher(grammar.tables()),
+        store(kMaxFacts),
+        heard(grammar.tables().entries.size()) {}
 
   void feed(std::string_view bytes);
   void finish();
@@ -56,6 +61,7 @@ struct Stream::State {
   const Grammar::Tables& tables;
   Matcher matcher;
   FactStore store;
+  std::vector<int> heard;  // by entry: words about the equipment that were no news
   Progress progress;
   Topology topology;
   OnFact on_fact;
@@ -134,7 +140,11 @@ void Stream::State::match(std::string_view segment, const std::vector<Hit>& foun
     }
     const Fact* kept = store.add(std::move(fact));
     if (kept != nullptr && on_fact) on_fact(*kept);
-    if (settled) matcher.retire(outcome.origin[i]);
+    const bool heard_before =
+        kept == nullptr && is_equipment(tables.entries[outcome.origin[i]].spec.event);
+    if (settled || (heard_before && ++heard[outcome.origin[i]] == kHeardEnough)) {
+      matcher.retire(outcome.origin[i]);
+    }
   }
   for (const Outcome::Member& member : outcome.members) {
     topology.place_in_group(member.rank, member.size, member.host);

@@ -306,5 +306,25 @@ TEST(Stream, AStepWithAMessageGluedToItIsTheSameHoweverItIsCut) {
   }
 }
 
+TEST(Stream, OfWhatEveryRankSaysOfItsNetworkOneWordAHostIsKept) {
+  const Grammar grammar = Grammar::load().value();
+  Stream stream(grammar);
+  for (int round = 0; round < 40; ++round) {
+    for (const char* host : {"nid001", "nid002"}) {
+      const std::string at = std::string(host) + ":1:2 [0] NCCL INFO ";
+      stream.feed(at + "Using network AWS Libfabric\n");
+      stream.feed(at + "Channel 00/0 : 3[3] -> 4[0] [send] via NET/AWS Libfabric/0/GDRDMA\n");
+    }
+  }
+  stream.feed("nid003:1:2 [0] NCCL INFO Using network Socket\n");
+  stream.finish();
+  std::vector<std::string> said;
+  for (const Fact& fact : stream.facts()) {
+    if (fact.event == Event::network) said.push_back(fact.label + " " + fact.reason);
+  }
+  EXPECT_EQ(said, (std::vector<std::string>{"nid001 AWS Libfabric", "nid002 AWS Libfabric",
+                                            "nid003 Socket"}));
+}
+
 }  // namespace
 }  // namespace ezpz::evidence

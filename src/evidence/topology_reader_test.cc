@@ -176,7 +176,7 @@ TEST(TopologyReader, FrameworksTellTheWorldSize) {
 }
 
 TEST(TopologyReader, ALogThatTellsNothingLeavesAllUnknown) {
-  const Placement placement = read("step=1\n\0\xff\nno newline");
+  const Placement placement = read(std::string("step=1\n\0\xff\nno newline", 20));
   EXPECT_EQ(show(placement), "");
   EXPECT_FALSE(placement.world_size);
   EXPECT_EQ(placement.world_size_why, "not told");

@@ -97,12 +97,10 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
 
   Attempt attempt;
   attempt.hosts = spellings(input.active);
+  attempt.number = input.attempt;
   supervise::Supervisor supervisor(loop_, helpers_.keeper, settings_.supervise,
                                    {[&] { listen(attempt, *plan); },
-                                    [&](std::string_view bytes) {
-                                      at_line_start_ = bytes.back() == '\n';
-                                      attempt.stream->feed(bytes);
-                                    },
+                                    [&](std::string_view bytes) { attempt.stream->feed(bytes); },
                                     [&](Fact fact) {
                                       if (journal_) journal_->note("self", to_json(fact));
                                       attempt.stream->note(std::move(fact));
@@ -123,7 +121,9 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
     outcome.trouble = "a stop was asked for before the start";
     return outcome;
   }
-  const Result<supervise::Outcome> end = supervisor.run(*plan, {&helpers_.terminal, 1}, log);
+  const Result<supervise::Outcome> end =
+      supervisor.run(*plan, {&helpers_.terminal, 1, settings_.network_lines_are_ours}, log);
+  at_line_start_ = supervisor.terminal_at_line_start();
   if (!end) {
     current_ = nullptr;
     outcome.trouble = end.error().one_line();
@@ -135,6 +135,7 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
     note_silent_exit(attempt, end->exit);
   }
   note_placement(attempt, *plan, true);
+  settle_network(attempt, true);
   tell_losses(*end, input.attempt, *log_opened);
   // A clean end without a word against it needs no questions.
   if (!end->exit.clean() || attempt.asked_s > 0) await_scheduler(attempt);
@@ -153,11 +154,13 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
   record.exit = end->exit;
   record.ending = end->stopped_by == supervise::StopCause::watchdog ? verdict::Ending::watchdog
                   : end->stopped_by == supervise::StopCause::user   ? verdict::Ending::user_stop
+                  : end->stopped_by == supervise::StopCause::guard  ? verdict::Ending::guard
                                                                     : verdict::Ending::exited;
   record.progress = attempt.stream->progress();
   record.scheduler = attempt.view;
   record.started_s = end->started_s;
   record.ended_s = end->ended_s;
+  record.network = settings_.network;
   record.user_asked_stop_by_signal = end_announced();
   if (attempt.first_step_s > 0) {
     outcome.first_step_after_s = attempt.first_step_s - attempt.started_s;
@@ -224,6 +227,7 @@ void LiveWorld::listen(Attempt& attempt, const launch::Plan& plan) {
       attempt.supervisor->step_known(fact.step_id);
     }
     if (fact.event == Event::placement) note_placement(attempt, plan, false);
+    if (is_equipment(fact.event)) hear_of_equipment(attempt, fact);
     if (fact.event == Event::limit && fact.kind == Kind::walltime) ask_about_the_end();
     const bool foreign = !fact.step_id.empty() && fact.step_id != last_step_id_;
     if (fact.event == Event::teardown && !foreign) attempt.supervisor->teardown_seen();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,14 @@ struct LiveWorld::Attempt {
   std::optional<int64_t> last_step;
   std::optional<int64_t> checkpoint;
   bool placement_noted = false;
+  int number = 1;
+  // Which network it uses: told when all hosts have spoken, or a moment after the first has.
+  std::vector<Fact> equipment;
+  size_t equipment_told = 0;
+  std::set<std::string> heard;  // host keys
+  bool network_timed = false;
+  bool network_settled = false;
+  bool network_wrong = false;  // and told
   // Answers that come when the attempt is over must not land in the next one.
   std::shared_ptr<int> alive = std::make_shared<int>(0);
 };

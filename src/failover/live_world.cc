@@ -82,7 +82,9 @@ LiveWorld::~LiveWorld() {
 
 // A line of our own begins a line, whatever the job left unfinished.
 void LiveWorld::write_own_line(std::string line) {
-  if (!at_line_start_) line.insert(0, "\n");
+  const bool at_line_start =
+      current_ != nullptr ? current_->supervisor->terminal_at_line_start() : at_line_start_;
+  if (!at_line_start) line.insert(0, "\n");
   at_line_start_ = true;
   if (helpers_.terminal.alive()) {
     helpers_.terminal.append(2, line);

@@ -31,7 +31,12 @@ struct LiveSettings {
   std::string job_id;
   // How steps of this job are named: "57", and "56_1" for a task of an array.
   std::vector<std::string> step_job_ids;
-  bool failover = false;                // a failover run: its end is announced
+  verdict::NetworkWish network;
+  bool network_lines_are_ours = false;  // ezpz set NCCL_DEBUG: the lines go to the log only
+  bool watch_network = false;  // several hosts, and an expectation: to be told of at the end
+  std::string network_unseen;  // why no line may come: the user's own NCCL_DEBUG
+  std::string nccl_asked;      // the version that the environment names; empty: none
+  bool failover = false;       // a failover run: its end is announced
   std::optional<double> planned_end_s;  // of the job, wall clock, as known so far
   NodeNaming naming;
   std::string job_dir;   // empty: nothing is written
@@ -102,6 +107,8 @@ class LiveWorld : public World {
   void ask_scheduler(Attempt&);
   void await_scheduler(Attempt&);
   void note_placement(Attempt&, const launch::Plan&, bool at_the_end);
+  void hear_of_equipment(Attempt&, const Fact&);
+  void settle_network(Attempt&, bool at_the_end);
   probe::ProbeSpec probe_spec(const std::vector<Node>& hosts) const;
   bool stale_step_on(const std::vector<Node>& hosts, std::string* trouble);
 
@@ -117,8 +124,9 @@ class LiveWorld : public World {
   int stop_signal_ = 0;  // the first that came
   int stops_ = 0;        // how many came
   bool stopped_after_the_end_ = false;
+  bool version_told_ = false;   // that another NCCL is used than was asked for
   double end_announced_s_ = 0;  // monotonic; 0: never
-  bool at_line_start_ = true;   // the job's output so far ends with a newline
+  bool at_line_start_ = true;   // what the terminal has so far ends with a newline
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
 };
 

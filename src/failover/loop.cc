@@ -35,6 +35,7 @@ class FailoverLoop {
       }
       observe_costs(outcome);
       result_.last_exit = outcome.record.exit;
+      result_.ended_by_guard = outcome.record.ending == verdict::Ending::guard;
       world_.record("attempt_end", to_json(outcome.record));
 
       const Verdict verdict = judge(outcome.record);

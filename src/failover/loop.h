@@ -21,6 +21,7 @@ struct LoopResult {
   std::string stop_reason;  // "success", "exhausted", ...: the word after "FAILOVER STOP: "
   Kind last_kind = Kind::unknown;
   Exit last_exit;
+  bool ended_by_guard = false;  // the last attempt: its exit is our doing
   int attempts = 0;
   int swaps = 0;
 };

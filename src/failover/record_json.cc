@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "verdict/network.h"
 
 namespace ezpz::failover {
 namespace {
@@ -146,6 +147,11 @@ Json to_json(const verdict::AttemptRecord& record) {
           {"host_of_rank", ranks},
           {"retired_earlier", record.retired_earlier},
           {"end_announced", record.user_asked_stop_by_signal},
+          {"network_wish",
+           {{"expected", record.network.expected},
+            {"required", record.network.required},
+            {"remedy", record.network.remedy},
+            {"price", record.network.price}}},
           {"progress", to_json(record.progress)},
           {"scheduler", to_json(record.scheduler)},
           {"facts", facts}};
@@ -199,6 +205,19 @@ Json to_json(const verdict::ProbeOutcome& outcome) {
           {"trouble", outcome.trouble}};
 }
 
+Json equipment_json(const std::vector<Fact>& facts, const verdict::NodeKey& node_key) {
+  const auto uses = [&](Event event) {
+    Json list = Json::array();
+    for (const verdict::NetworkUse& use : verdict::uses_of(event, facts, node_key)) {
+      list.push_back({{"name", use.name}, {"hosts", use.hosts}});
+    }
+    return list;
+  };
+  return {{"networks", uses(Event::network)},
+          {"providers", uses(Event::provider)},
+          {"versions", uses(Event::version)}};
+}
+
 Json spellings_json(const std::vector<Node>& nodes) { return spellings(nodes); }
 
 verdict::AttemptRecord attempt_from_json(const Json& json) {
@@ -215,6 +234,12 @@ verdict::AttemptRecord attempt_from_json(const Json& json) {
   read_names(json, "active", record.active);
   read_names(json, "retired_earlier", record.retired_earlier);
   read(json, "end_announced", record.user_asked_stop_by_signal);
+  if (const auto wish = json.find("network_wish"); wish != json.end() && wish->is_object()) {
+    read(*wish, "expected", record.network.expected);
+    read(*wish, "required", record.network.required);
+    read(*wish, "remedy", record.network.remedy);
+    read(*wish, "price", record.network.price);
+  }
   if (const auto ranks = json.find("host_of_rank"); ranks != json.end() && ranks->is_array()) {
     for (const Json& pair : *ranks) {
       if (pair.is_array() && pair.size() == 2 && pair[0].is_number_integer() &&

@@ -22,6 +22,9 @@ Json to_json(const verdict::AttemptRecord&);
 Json to_json(const verdict::Verdict&, const std::vector<Fact>& facts);
 Json to_json(const verdict::Decision&);
 Json to_json(const verdict::ProbeOutcome&);
+// {"networks": [{"name", "hosts"}], "providers": [...], "versions": [...]}: what ranks said of what
+// they run on, host keys by node_key.
+Json equipment_json(const std::vector<Fact>&, const verdict::NodeKey& node_key);
 Json spellings_json(const std::vector<Node>&);
 // "host": [ranks], by host, from rank -> host.
 Json placement_json(const std::map<int, std::string>& host_of_rank);

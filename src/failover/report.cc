@@ -85,6 +85,48 @@ void sum_up(Story& story) {
   }
 }
 
+// "network: AWS Libfabric (cxi), NCCL 2.24.3+cuda12.4" and, where it is so, the fallback.
+std::string tell_network(const Json& network) {
+  const auto names = [&network](const char* what) {
+    std::vector<std::string> found;
+    const auto list = network.find(what);
+    if (list == network.end() || !list->is_array()) return found;
+    for (const Json& use : *list) {
+      std::string name = text_of(use, "name");
+      const auto hosts = use.find("hosts");
+      if (list->size() > 1 && hosts != use.end() && hosts->is_array()) {
+        name += fmt::format(" on {} host{}", hosts->size(), hosts->size() == 1 ? "" : "s");
+        if (hosts->size() == 1 && hosts->front().is_string()) {
+          name += " (" + hosts->front().get<std::string>() + ")";
+        }
+      }
+      found.push_back(std::move(name));
+    }
+    return found;
+  };
+  std::vector<std::string> parts;
+  if (const auto used = names("networks"); !used.empty()) parts.push_back(join(used, ", "));
+  if (const auto used = names("providers"); !used.empty()) {
+    parts.push_back("provider " + join(used, ", "));
+  }
+  if (const auto used = names("versions"); !used.empty()) {
+    std::string text = "library " + join(used, ", ");
+    const std::string asked = text_of(network, "nccl_asked");
+    if (!asked.empty() && used.front().substr(0, asked.size()) != asked) {
+      text += " (" + asked + " was asked for)";
+    }
+    parts.push_back(std::move(text));
+  }
+  std::string text = "  network: " + join(parts, "; ") + "\n";
+  if (const auto fallback = network.find("fallback"); fallback != network.end()) {
+    const std::string price = text_of(*fallback, "price");
+    const std::string remedy = text_of(*fallback, "remedy");
+    text += "  FALLBACK: " + text_of(network, "expected") + " was expected" +
+            (price.empty() ? "" : "; " + price) + (remedy.empty() ? "" : "; try: " + remedy) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 Story read_story(const journal::Reading& reading) {
@@ -102,6 +144,9 @@ Story read_story(const journal::Reading& reading) {
       read_attempt_end(context, story_of(story, attempt));
     } else if (event.name == "verdict") {
       read_verdict(context, story_of(story, attempt));
+    } else if (event.name == "network") {
+      // Told again when a host that differs speaks late: the last word has them all.
+      story_of(story, attempt).network = context;
     } else if (event.name == "decision") {
       story_of(story, attempt).decision =
           text_of(context, "action") + ": " + text_of(context, "why");
@@ -134,6 +179,7 @@ std::string tell(const Story& story) {
     text +=
         "\n  " + (attempt.summary.empty() ? std::string("no verdict recorded") : attempt.summary);
     text += '\n';
+    if (attempt.network.is_object()) text += tell_network(attempt.network);
     for (const std::string& line : attempt.evidence) text += "  evidence: " + line + "\n";
     if (!attempt.remedy.empty()) text += "  try: " + attempt.remedy + "\n";
     for (const Swap& swap : attempt.swaps) {
@@ -162,6 +208,7 @@ Json to_json(const Story& story) {
          {"summary", attempt.summary},
          {"evidence", attempt.evidence},
          {"decision", attempt.decision},
+         {"network", attempt.network},
          {"swaps", swaps},
          {"last_step", attempt.last_step ? Json(*attempt.last_step) : Json(nullptr)},
          {"resumed_from", attempt.resumed_from ? Json(*attempt.resumed_from) : Json(nullptr)},

@@ -25,6 +25,9 @@ struct AttemptStory {
   std::string remedy;
   std::vector<std::string> evidence;  // "line 12: srun: error: ..."
   std::string decision;               // "swap: ..."
+  // As the ranks told it: {"networks": [{"name", "hosts"}], "providers", "versions", "expected",
+  // "fallback"}; null: they did not.
+  Json network;
   std::vector<Swap> swaps;
   std::optional<int64_t> first_step;
   std::optional<int64_t> last_step;

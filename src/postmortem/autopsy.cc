@@ -35,6 +35,7 @@ verdict::AttemptRecord record_of(const evidence::Stream& stream, const Circumsta
     for (const int rank : ranks) record.host_of_rank[rank] = host;
   }
   record.facts = stream.facts();
+  record.network = known.network;
   record.progress = stream.progress();
   record.exit_known = known.rc.has_value();
   if (known.rc) record.exit.code = *known.rc;
@@ -45,8 +46,9 @@ Autopsy examine(verdict::AttemptRecord record, const NodeNaming& naming,
                 const evidence::Grammar& grammar) {
   Autopsy autopsy;
   autopsy.record = std::move(record);
+  autopsy.node_key = [naming](std::string_view name) { return node_key(name, naming); };
   autopsy.verdict = verdict::attribute(
-      autopsy.record, [&naming](std::string_view name) { return node_key(name, naming); },
+      autopsy.record, autopsy.node_key,
       [&grammar](std::string_view pattern) { return std::string(grammar.remedy(pattern)); });
   verdict::Budget budget;
   budget.retries_left = 1;

@@ -18,12 +18,14 @@ struct Circumstances {
   std::optional<int> rc;     // what the launcher returned, as a shell tells it
   std::vector<Node> active;  // the hosts it ran on; empty: those that the log names
   NodeNaming naming;
+  verdict::NetworkWish network;
 };
 
 struct Autopsy {
   verdict::AttemptRecord record;
   verdict::Verdict verdict;
   verdict::Decision decision;
+  verdict::NodeKey node_key;
   std::optional<double> walltime_left_s;  // at the end, where the scheduler's clock is on record
 };
 

@@ -23,6 +23,7 @@ struct Case {
   std::optional<int> rc = {};
   std::vector<std::string> retired = {};
   std::optional<double> end_time_s = {};  // by the scheduler; the attempt ended at 1000
+  verdict::NetworkWish network = {};
 };
 
 Autopsy judge(const Case& of) {
@@ -30,6 +31,7 @@ Autopsy judge(const Case& of) {
   known.rc = of.rc;
   known.active = make_nodes(of.hosts, kNaming);
   known.naming = kNaming;
+  known.network = of.network;
   evidence::Stream stream(grammar());
   stream.feed(of.log);
   stream.finish();
@@ -148,6 +150,60 @@ TEST(IncidentLog14, ProgressIsReadInEveryForm) {
   }
 }
 
+const verdict::NetworkWish kPlugin{"AWS Libfabric", false, "module load nccl/2.24.3", ""};
+
+TEST(IncidentLog17, AStoreThatIsLostBeforeTheFirstStepOnSocketsIsTheMissingPlugin) {
+  const std::string log =
+      "nid001304:3021:3021 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so\n"
+      "nid001304:3021:3021 [0] NCCL INFO Using network Socket\n"
+      "nid001306:4411:4411 [0] NCCL INFO Using network Socket\n"
+      "nid001304:3021:3100 [0] NCCL INFO Channel 00/0 : 3[3] -> 4[0] [send] via NET/Socket/0\n"
+      "[rank4]:[W318 10:00:41.915284135 TCPStore.cpp:125] [c10d] recvValue failed on "
+      "SocketImpl(fd=135, addr=[nid001306]:48750, remote=[nid001304]:20000): Connection reset by "
+      "peer\n";
+  const Autopsy a =
+      judge({.log = log, .hosts = {"nid001304", "nid001306"}, .rc = 1, .network = kPlugin});
+  EXPECT_EQ(a.verdict.kind, Kind::env_fault);
+  EXPECT_EQ(a.verdict.remedy, "module load nccl/2.24.3");
+  EXPECT_TRUE(culprits(a).empty());
+  EXPECT_NE(tell(a).find("net:  Socket"), std::string::npos) << tell(a);
+
+  // Where sockets are the network there is, or after steps were made, it is what it reads like.
+  const std::vector<std::string> hosts = {"nid001304", "nid001306"};
+  EXPECT_EQ(judge({.log = log, .hosts = hosts, .rc = 1}).verdict.kind, Kind::fabric_fault);
+  EXPECT_NE(judge({.log = "step=5 loss=2\n" + log, .hosts = hosts, .rc = 1, .network = kPlugin})
+                .verdict.kind,
+            Kind::env_fault);
+}
+
+TEST(IncidentLog18, TheLibraryThatWasLoadedIsToldAndNotTheOneAskedFor) {
+  const Autopsy a = judge({
+      .log = "NCCL version 2.29.7+cuda13.0\n"
+             "nid001304:3021:3021 [0] NCCL INFO NET/OFI Selected Provider is cxi (found 4 nics)\n"
+             "nid001304:3021:3021 [0] NCCL INFO Using network AWS Libfabric\n"
+             "step=1 loss=2\n",
+      .hosts = {"nid001304", "nid001306"},
+      .rc = 0,
+      .network = kPlugin,
+  });
+  EXPECT_EQ(a.verdict.kind, Kind::success);
+  EXPECT_NE(tell(a).find("net:  AWS Libfabric, provider cxi, library 2.29.7+cuda13.0"),
+            std::string::npos)
+      << tell(a);
+}
+
+TEST(IncidentLog21, AHangRightAfterTheStartIsNoProgressSinceTheStart) {
+  const Autopsy a = judge({
+      .log = "[rank0]: applying LoRA r=8 to attn,mlp\n"
+             "nid001304:3021:3100 [0] NCCL INFO comm 0x1 rank 0 nranks 8 - Init COMPLETE\n"
+             "watchdog: no output for 600.0s. Sending SIGTERM\n",
+      .hosts = {"nid001304", "nid001306"},
+      .rc = 124,
+  });
+  EXPECT_EQ(a.verdict.kind, Kind::hang);
+  EXPECT_TRUE(culprits(a).empty());
+}
+
 TEST(IncidentLog19, MpichWithoutItsGpuLibraryIsTheEnvironmentAndNoNode) {
   const Autopsy a = judge({
       .log = "MPICH ERROR [Rank 0] [job id 2.0] [Sat Jul  5 16:54:39 2031] [nid001304] - Abort(-1) "
@@ -175,6 +231,22 @@ TEST(IncidentLog20, AnUnsupportedCompileIsTheEnvironmentWithARemedy) {
   EXPECT_NE(a.verdict.remedy.find("--compile"), std::string::npos);
 }
 
+TEST(IncidentLog24, TorchsRefusalOfTiedWeightsInTwoGroupsIsTheEnvironmentWithARemedy) {
+  const Autopsy a = judge({
+      .log =
+          "[rank0]: ValueError: Parameter 'model.embed_tokens.weight' is shared with a parameter "
+          "already managed by another FSDP group. For shared/tied parameters, use "
+          "fully_shard([module_a, module_b]) to place them in the same FSDP group.\n"
+          "srun: error: nid001304: tasks 0-3: Exited with exit code 1\n"
+          "srun: error: nid001306: tasks 4-7: Exited with exit code 1\n",
+      .hosts = {"nid001304", "nid001306"},
+      .rc = 1,
+  });
+  EXPECT_EQ(a.verdict.kind, Kind::env_fault);
+  EXPECT_EQ(a.decision.action, verdict::Action::stop);
+  EXPECT_NE(a.verdict.remedy.find("into one"), std::string::npos) << a.verdict.remedy;
+}
+
 TEST(IncidentLog24, TiedWeightsInTwoGroupsAreTheProgramsErrorAndCostNoSpare) {
   const Autopsy a = judge({
       .log = "[rank0]: ValueError: FSDP: tied weights in two wrap groups\n"
@@ -196,6 +268,22 @@ TEST(IncidentLog25, AHangBeforeTheFirstStepIsCalledThatAndNamesNobody) {
   });
   EXPECT_EQ(a.verdict.kind, Kind::hang);
   EXPECT_TRUE(culprits(a).empty());
+}
+
+TEST(IncidentLog25, AHangThatWaitsForTheNetworkIsCalledThat) {
+  const Autopsy a = judge({
+      .log = "Resolving data files\n"
+             "WARNING:datasets.download.streaming_download_manager:Got disconnected from remote "
+             "data host. Retrying in 5sec [3/20]\n"
+             "watchdog: no output for 1800.0s. Sending SIGTERM\n",
+      .hosts = {"nid001304", "nid001306"},
+      .rc = 124,
+  });
+  EXPECT_EQ(a.verdict.kind, Kind::hang);
+  EXPECT_NE(a.verdict.summary.find("no progress since the start, waiting on the network"),
+            std::string::npos)
+      << a.verdict.summary;
+  EXPECT_NE(a.verdict.remedy.find("HF_DATASETS_OFFLINE"), std::string::npos) << a.verdict.remedy;
 }
 
 TEST(IncidentLog29, AStepThatHangsAfterANodeLossIsStillANodeLoss) {

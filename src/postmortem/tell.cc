@@ -8,6 +8,8 @@
 #include <set>
 
 #include "base/text.h"
+#include "failover/record_json.h"
+#include "verdict/network.h"
 
 namespace ezpz::postmortem {
 namespace {
@@ -104,8 +106,23 @@ std::string set_aside_of(const Autopsy& autopsy) {
   return text;
 }
 
+// Which network the ranks used, where their lines tell it.
+std::string network_of(const Autopsy& autopsy) {
+  std::vector<std::string> parts;
+  const auto add = [&](Event event, const char* what) {
+    for (const verdict::NetworkUse& use :
+         verdict::uses_of(event, autopsy.record.facts, autopsy.node_key)) {
+      parts.push_back(what + use.name);
+    }
+  };
+  add(Event::network, "");
+  add(Event::provider, "provider ");
+  add(Event::version, "library ");
+  return parts.empty() ? std::string() : "\nnet:  " + join(parts, ", ");
+}
+
 std::string head_of(const Autopsy& autopsy) {
-  return autopsy.verdict.summary + "\ndo:   " + what_to_do(autopsy) +
+  return autopsy.verdict.summary + "\ndo:   " + what_to_do(autopsy) + network_of(autopsy) +
          fmt::format("\nsure: {:.0f} %; {}\n", autopsy.verdict.confidence * 100,
                      how_far(autopsy.record.progress));
 }
@@ -219,6 +236,7 @@ Json to_json(const Autopsy& autopsy) {
             {"last", or_null(progress.last_step)},
             {"last_checkpoint", or_null(progress.last_checkpoint)},
             {"resumed_from", or_null(progress.resumed_from)}}},
+          {"network", failover::equipment_json(record.facts, autopsy.node_key)},
           {"summary", verdict.summary},
           {"why", autopsy.decision.why},
           {"remedy", text_or_null(verdict.remedy)},

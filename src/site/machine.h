@@ -41,6 +41,8 @@ struct Machine {
   std::string pbs_filesystems;   // "home:eagle"
   std::string slurm_constraint;  // "gpu"
   std::string network;  // what NCCL/RCCL must say it uses: "AWS Libfabric"; empty: no expectation
+  std::string network_remedy;  // what to do when they do not: "module load nccl/2.24.3"
+  std::string network_price;   // what it costs: "8.3 times slower between nodes"
   NodeNaming naming;
   std::string notes;
 };

@@ -110,6 +110,8 @@ TEST(Machine, TablesHoldWhatLaunchNeeds) {
   EXPECT_EQ(perlmutter->scheduler, "slurm");
   EXPECT_EQ(perlmutter->launcher, "srun");
   EXPECT_EQ(perlmutter->network, "AWS Libfabric");
+  EXPECT_EQ(perlmutter->network_remedy, "module load nccl/2.24.3");
+  EXPECT_NE(perlmutter->network_price.find("8.3 times slower"), std::string::npos);
   EXPECT_EQ(find_machine(machines(), "aurora")->gpus_per_node, 12);
   EXPECT_EQ(find_machine(machines(), "sunspot")->gpus_per_node, 12);
   EXPECT_EQ(find_machine(machines(), "polaris")->gpus_per_node, 4);

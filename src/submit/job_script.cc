@@ -90,8 +90,11 @@ bool is_own_launch(const Argv& command) {
 // What the job becomes.
 Result<Argv> launch_words(const JobRequest& job) {
   if (is_own_launch(job.command)) {
-    if (job.spares > 0 || job.ranks_per_node) {
-      return Error{"the command is an ezpz launch already", job.spares > 0 ? "--spares" : "--ppn",
+    if (job.spares > 0 || job.ranks_per_node || !job.require_net.empty()) {
+      return Error{"the command is an ezpz launch already",
+                   job.spares > 0       ? "--spares"
+                   : job.ranks_per_node ? "--ppn"
+                                        : "--require-net",
                    "give it to that launch, or submit the program itself"};
     }
     return job.command;
@@ -101,6 +104,7 @@ Result<Argv> launch_words(const JobRequest& job) {
   if (job.ranks_per_node) {
     words.insert(words.end(), {"--ppn", std::to_string(*job.ranks_per_node)});
   }
+  if (!job.require_net.empty()) words.insert(words.end(), {"--require-net", job.require_net});
   words.insert(words.end(), {"--log-dir", job.log_dir, "--"});
   words.insert(words.end(), job.command.begin(), job.command.end());
   return words;

@@ -29,6 +29,7 @@ struct JobRequest {
   double signal_before_end_s = 0;      // SLURM: SIGUSR1 to ezpz so long before the end; 0: none
   std::vector<std::string> modules;    // loaded in this order
   std::string venv;                    // its bin/activate is sourced
+  std::string require_net;             // handed on to `ezpz launch`; empty: it is not
   EnvChanges env;                      // an empty value stays empty; nullopt unsets
   Argv scheduler_flags;                // the user's own, for sbatch or qsub as they are
   std::string working_dir;             // absolute

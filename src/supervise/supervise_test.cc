@@ -115,6 +115,42 @@ TEST_F(SuperviseTest, ARanksErrorThatTheJobOutlivesShortensNothing) {
   EXPECT_EQ(outcome->stopped_by, StopCause::none);
 }
 
+TEST_F(SuperviseTest, SilenceSoonAfterTheStartIsEndedEarlierUnlessAStepWasSeen) {
+  Settings settings;
+  settings.idle_timeout_s = 100;
+  settings.first_step_timeout_s = 0.3;
+  settings.grace_s = 1;
+  {
+    Supervisor supervisor(loop, keeper, settings, hooks());
+    const Result<Outcome> outcome = supervisor.run(plan("echo once; exec sleep 100"), {}, {});
+    ASSERT_TRUE(outcome.ok());
+    EXPECT_EQ(outcome->stopped_by, StopCause::watchdog);
+  }
+  Supervisor supervisor(loop, keeper, settings, hooks());
+  loop.after(0, [&] { supervisor.progressed(); });
+  const Result<Outcome> outcome = supervisor.run(plan("echo step=1; exec sleep 1"), {}, {});
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->stopped_by, StopCause::none);
+}
+
+TEST_F(SuperviseTest, NcclsLinesGoToTheLogAndNotToTheTerminalWhenTheyAreOurDoing) {
+  const std::string script =
+      "echo step=1; echo 'n1:1:1 [0] NCCL INFO Using network Socket'; printf 'n1:1:1 [0] NC'; "
+      "printf 'CL INFO x\\n'; printf end";
+  for (const bool ours : {true, false}) {
+    Supervisor supervisor(loop, keeper, {}, hooks());
+    const std::string at = folder + (ours ? "/ours" : "/users");
+    const int terminal = disk.open_append(at + ".terminal");
+    const int log = disk.open_append(at + ".log");
+    ASSERT_TRUE(supervisor.run(plan(script), {&disk, terminal, ours}, {&disk, log}).ok());
+    ASSERT_TRUE(disk.settle(5));
+    const std::string whole =
+        "step=1\nn1:1:1 [0] NCCL INFO Using network Socket\nn1:1:1 [0] NCCL INFO x\nend";
+    EXPECT_EQ(*read_file(at + ".log"), whole);
+    EXPECT_EQ(*read_file(at + ".terminal"), ours ? "step=1\nend" : whole);
+  }
+}
+
 TEST_F(SuperviseTest, ASilentGrandchildHoldingTheOutputDoesNotHoldTheVerdict) {
   Supervisor supervisor(loop, keeper, {}, hooks());
   const double before_s = monotonic_s();

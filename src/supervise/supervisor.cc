@@ -37,6 +37,9 @@ Supervisor::~Supervisor() {
 Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, Tee::Outlet log) {
   plan_ = &plan;
   stage_ = Stage::running;
+  stepped_ = false;
+  rank_failed_s_ = 0;
+  begun_s_ = monotonic_s();
   step_id_.clear();
   teardown_s_ = 0;
   outcome_ = Outcome{};
@@ -86,6 +89,7 @@ Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, 
   outcome_.terminal_bytes_skipped = tee.terminal_bytes_skipped();
   outcome_.log_trouble = tee.log_trouble();
   outcome_.terminal_trouble = tee.terminal_trouble();
+  at_line_start_ = tee.terminal_at_line_start();
   tee_ = nullptr;
   plan_ = nullptr;
   return outcome_;
@@ -205,14 +209,23 @@ void Supervisor::begin_kill() {
   });
 }
 
-double Supervisor::idle_limit_s() const {
-  return settings_.idle_timeout_s * (rank_failed_s_ > 0 ? kFailedPart : 1);
+// A job that falls silent soon after its start and before its first step hangs there, most likely:
+// a program that has run for longer, without steps that anybody can read, gets the usual patience;
+// less of it once a rank has failed.
+double Supervisor::silence_allowed_s() const {
+  const double usual_s = settings_.idle_timeout_s * (rank_failed_s_ > 0 ? kFailedPart : 1);
+  const double limit_s = settings_.first_step_timeout_s;
+  const bool early = limit_s > 0 && !stepped_ && tee_->last_output_s() - begun_s_ <= limit_s;
+  if (!early) return usual_s;
+  return usual_s > 0 ? std::min(limit_s, usual_s) : limit_s;
 }
 
 void Supervisor::arm_watchdog() {
-  if (settings_.idle_timeout_s <= 0) return;
+  if (settings_.idle_timeout_s <= 0 && settings_.first_step_timeout_s <= 0) return;
+  const double allowed_s = silence_allowed_s();
+  if (allowed_s <= 0) return;  // it has come through its start, and nothing else is watched
   const double silent_s = monotonic_s() - tee_->last_output_s();
-  const double left_s = tee_->paused() ? idle_limit_s() : idle_limit_s() - silent_s;
+  const double left_s = tee_->paused() ? allowed_s : allowed_s - silent_s;
   if (left_s > 0) {
     watchdog_ = loop_.after(left_s, [this] { arm_watchdog(); });
     return;
@@ -233,6 +246,7 @@ void Supervisor::rank_failed() {
 }
 
 void Supervisor::progressed() {
+  stepped_ = true;
   if (monotonic_s() - rank_failed_s_ > kSameTime_s) rank_failed_s_ = 0;  // seen when it is due
 }
 

@@ -21,10 +21,12 @@ namespace ezpz::supervise {
 
 struct Settings {
   double idle_timeout_s = 0;  // silence that counts as a hang; 0: never
-  double grace_s = 30;        // between the graceful stop and the hard one
+  // The same for silence that begins so soon after the start, before any step; 0: no such limit.
+  double first_step_timeout_s = 0;
+  double grace_s = 30;  // between the graceful stop and the hard one
 };
 
-enum class StopCause { none, watchdog, user };
+enum class StopCause { none, watchdog, user, guard };
 
 // How the attempt ended.
 struct Outcome {
@@ -80,7 +82,12 @@ class Supervisor {
   // A rank ended with an error, and this launcher ends no other for it: those may wait for it for
   // ever. From now on a part of the idle limit is enough silence, until progressed().
   void rank_failed();
+  // A training step was seen: the job came through its start, and outlived whatever failed before.
   void progressed();
+  // What the terminal has of the job's output ends with a newline.
+  [[nodiscard]] bool terminal_at_line_start() const {
+    return tee_ == nullptr ? at_line_start_ : tee_->terminal_at_line_start();
+  }
   // The launcher named its step: signals can be sent to it from now on, the keeper knows it.
   void step_known(const std::string& step_id);
 
@@ -92,7 +99,7 @@ class Supervisor {
   void deliver(int signal);
   void note_delivered(int signal);
   void arm_watchdog();
-  double idle_limit_s() const;
+  [[nodiscard]] double silence_allowed_s() const;
   void check_linger();
   void self_fact(const std::string& pattern, const std::string& text, int signal);
 
@@ -105,11 +112,14 @@ class Supervisor {
   pid_t pid_ = 0;
   std::string step_id_;
   Stage stage_ = Stage::running;
+  bool stepped_ = false;
+  bool at_line_start_ = true;  // after the last tee
   Outcome outcome_;
   Loop::TimerId watchdog_ = 0;
   Loop::TimerId escalation_ = 0;
   Loop::TimerId linger_ = 0;
   double rank_failed_s_ = 0;                               // monotonic; 0: none that counts
+  double begun_s_ = 0;                                     // monotonic
   double teardown_s_ = 0;                                  // monotonic; 0: none seen
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for answers that come after us
 };

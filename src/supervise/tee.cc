@@ -21,9 +21,14 @@ Tee::Tee(Loop& loop, Outlet terminal, Outlet log, std::function<void(std::string
       terminal_{terminal, kTerminalPatience_s, log.scribe != nullptr},
       log_{log, kLogPatience_s, true},
       on_bytes_(std::move(on_bytes)),
-      buffer_(kRead_bytes, '\0') {}
+      buffer_(kRead_bytes, '\0') {
+  if (terminal.scribe != nullptr && terminal.hide_nccl) {
+    filter_.emplace([this](std::string_view bytes) { show(bytes); });
+  }
+}
 
 Tee::~Tee() {
+  loop_.cancel(hold_);
   if (source_ && !paused_) loop_.unwatch_read(source_.get());
   if (paused_) {
     loop_.cancel(retry_);
@@ -59,16 +64,51 @@ void Tee::read_until_empty() {
     if (n <= 0) {
       loop_.unwatch_read(source_.get());
       source_.reset();
+      show_what_is_held();
       return;
     }
     const std::string_view bytes(buffer_.data(), static_cast<size_t>(n));
     bytes_ += bytes.size();
     last_output_s_ = monotonic_s();
-    offer(terminal_, bytes);
+    if (filter_) {
+      filter_->feed(bytes);
+      hold_for_a_moment();
+    } else {
+      show(bytes);
+    }
     offer(log_, bytes);
     on_bytes_(bytes);
     consider();
   }
+}
+
+void Tee::show(std::string_view bytes) {
+  if (bytes.empty()) return;
+  at_line_start_ = bytes.back() == '\n';
+  offer(terminal_, bytes);
+}
+
+// From the first byte of that line, not from the last: a line that drips in is not held for ever.
+void Tee::hold_for_a_moment() {
+  if (filter_->holds() && hold_ != 0 && held_line_ == filter_->held_line()) return;
+  loop_.cancel(hold_);
+  hold_ = 0;
+  if (!filter_->holds()) return;
+  held_line_ = filter_->held_line();
+  hold_ = loop_.after(kHold_s, [this] {
+    hold_ = 0;
+    if (paused_) {
+      hold_for_a_moment();  // the rest of the line may be in the pipe
+    } else {
+      show_what_is_held();
+    }
+  });
+}
+
+void Tee::show_what_is_held() {
+  loop_.cancel(hold_);
+  hold_ = 0;
+  if (filter_) filter_->release();
 }
 
 void Tee::offer(Lane& lane, std::string_view bytes) {
@@ -146,6 +186,7 @@ void Tee::drain(double quiet_s) {
   timer = loop_.after(quiet_s, check);
   loop_.run_until([&] { return !source_ || expired || given_up_; });
   loop_.cancel(timer);
+  show_what_is_held();
   if (source_) {
     if (!paused_) loop_.unwatch_read(source_.get());
     source_.reset();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/file.h"
 #include "base/loop.h"
 #include "journal/scribe.h"
+#include "supervise/line_filter.h"
 
 namespace ezpz::supervise {
 
@@ -25,10 +27,13 @@ class Tee {
   static constexpr double kLogPatience_s = 2;
   static constexpr double kTerminalPatience_s = 10;
   static constexpr double kDrainLimit_s = 5;
+  // How long the beginning of a line may be held back that could still become one of NCCL's.
+  static constexpr double kHold_s = 0.1;
 
   struct Outlet {
     journal::Scribe* scribe = nullptr;  // null: no such outlet
     int file = 1;
+    bool hide_nccl = false;  // its INFO lines do not go there (line_filter.h)
   };
 
   // on_bytes sees everything, first. The scribes must outlive the tee.
@@ -48,6 +53,8 @@ class Tee {
 
   void mute_terminal();
 
+  // What went to the terminal so far ends with a newline.
+  [[nodiscard]] bool terminal_at_line_start() const { return at_line_start_; }
   [[nodiscard]] double last_output_s() const { return last_output_s_; }  // monotonic
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
@@ -73,6 +80,9 @@ class Tee {
   void read_some();
   void read_until_empty();
   void offer(Lane&, std::string_view bytes);
+  void show(std::string_view bytes);
+  void hold_for_a_moment();
+  void show_what_is_held();
   [[nodiscard]] bool must_wait(Lane&);
   void consider();
   void resume();
@@ -87,6 +97,10 @@ class Tee {
   bool reading_ = false;  // a callback that runs the loop must not read into the same buffer
   bool given_up_ = false;
   Loop::TimerId retry_ = 0;
+  std::optional<LineFilter> filter_;
+  Loop::TimerId hold_ = 0;
+  uint64_t held_line_ = 0;  // that hold_ is for
+  bool at_line_start_ = true;
   double last_output_s_ = 0;
   uint64_t bytes_ = 0;
   std::string buffer_;

@@ -19,6 +19,7 @@ enum class Ending {
   exited,     // the launcher ended by itself
   watchdog,   // no output for too long: we ended it
   user_stop,  // SIGINT, SIGTERM or SIGHUP to ezpz: we ended it
+  guard,      // it ran on another network than was required: we ended it
 };
 std::string_view to_string(Ending);
 bool parse(std::string_view word, Ending* out);
@@ -29,6 +30,14 @@ struct SchedulerView {
   std::optional<std::string> job_state;  // "RUNNING", "COMPLETING", "TIMEOUT", "CANCELLED", ...
   std::map<std::string, std::string> node_states;  // host key -> "IDLE", "DOWN*", "DRAINING", ...
   std::vector<std::string> trouble;                // queries that failed, one line each
+};
+
+// Which network the ranks' collectives should use, and what to do when they do not.
+struct NetworkWish {
+  std::string expected;   // by the machine's table, or as required; empty: whatever it is, is right
+  bool required = false;  // --require-net
+  std::string remedy;     // "module load nccl/2.24.3"
+  std::string price;      // of doing without: "8.3 times slower between nodes"
 };
 
 struct AttemptRecord {
@@ -49,6 +58,7 @@ struct AttemptRecord {
   SchedulerView scheduler;
   double started_s = 0;  // wall clock
   double ended_s = 0;
+  NetworkWish network;
   bool user_asked_stop_by_signal = false;  // SIGUSR1/SIGUSR2 came: the end of the job is near
 };
 

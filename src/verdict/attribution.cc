@@ -14,6 +14,8 @@
 //     gets a SIGTERM. Exit codes 143 and 137 say nothing by themselves.
 //  3. A user stop. SIGINT, SIGTERM or SIGHUP to ezpz ends in `cancelled`, never in `success`,
 //     unless something had died before the first sign of the teardown: then that is the cause.
+//     Then a guard's: ranks on another network than was required are an environment fault; one host
+//     alone of several is a suspect.
 //  4. A cancelled step. A bare CANCELLED banner (or one with reason "cancelled") before which
 //     nothing had died: somebody cancelled it. After a death it is only srun's own
 //     --kill-on-bad-exit, and after memory ran out only what follows from that.
@@ -74,6 +76,7 @@
 #include "verdict/finding.h"
 #include "verdict/first_cause.h"
 #include "verdict/judge.h"
+#include "verdict/network.h"
 #include "verdict/node_state.h"
 #include "verdict/remedy.h"
 #include "verdict/support.h"
@@ -288,6 +291,27 @@ std::optional<Finding> by_user_stop(const CaseFile& file) {
   return finding;
 }
 
+// ---- a guard of ours
+
+std::optional<Finding> by_guard(const CaseFile& file) {
+  if (file.record.ending != Ending::guard) return std::nullopt;
+  const std::optional<WrongNetwork> wrong =
+      wrong_network(file.record.network, file.record.facts, file.node_key);
+  Finding finding =
+      found(Kind::env_fault, confidence::kSaidByLauncher,
+            "environment fault: " +
+                (wrong ? in_words(*wrong, file.record.network)
+                       : "the ranks do not use the network " + file.record.network.expected) +
+                ", which was required",
+            "the attempt was running until the wrong network was seen");
+  if (!wrong) return finding;
+  for (const size_t fact : wrong->facts) finding.use(file.exhibits[fact]);
+  if (wrong->one_alone() && file.is_active(wrong->hosts.front())) {
+    finding.verdict.suspects = {wrong->hosts.front()};
+  }
+  return finding;
+}
+
 // ---- rule 4: a cancelled step
 
 // Something that explains why srun itself gave the step up.
@@ -358,6 +382,22 @@ std::optional<Finding> by_first_cause(const CaseFile& file) {
 
 // ---- rules 7 to 9: no cause
 
+// A program that hangs before its first step and has said what it waits for.
+std::optional<Finding> waiting_since_the_start(const CaseFile& file) {
+  if (file.record.progress.last_step) return std::nullopt;
+  const auto last = std::find_if(
+      file.exhibits.rbegin(), file.exhibits.rend(),
+      [](const Exhibit& e) { return e.fact->event == Event::waiting && !e.in_teardown; });
+  if (last == file.exhibits.rend()) return std::nullopt;
+  Finding finding =
+      found(Kind::hang, confidence::kInferred,
+            "hang: no progress since the start, waiting on the network: \"" +
+                printable(last->fact->reason, 120) + "\" (" + place_of(*last->fact) + ")",
+            "came before the silence and did not end the attempt");
+  finding.use(*last);
+  return finding;
+}
+
 // A mark that knows a kind of its own ("FAILED (non-zero exit code ...)", a watchdog's last word).
 std::optional<Finding> by_mark(const CaseFile& file) {
   for (const Exhibit& exhibit : file.exhibits) {
@@ -375,10 +415,12 @@ std::optional<Finding> by_mark(const CaseFile& file) {
                           "), and nothing says why or where",
                       "came later");
     } else if (fact.kind == Kind::hang) {
-      finding = found(
-          Kind::hang, confidence::kSaidByLauncher,
-          "hang: no output for too long (" + place_of(fact) + "), and nothing says why or where",
-          "came before the silence or after its end");
+      finding = waiting_since_the_start(file);
+      if (!finding)
+        finding = found(
+            Kind::hang, confidence::kSaidByLauncher,
+            "hang: no output for too long (" + place_of(fact) + "), and nothing says why or where",
+            "came before the silence or after its end");
     }
     if (!finding) continue;
     finding->use(exhibit);
@@ -431,12 +473,14 @@ constexpr int kTimedOut = 124;
 std::optional<Finding> by_silence(const CaseFile& file) {
   const AttemptRecord& record = file.record;
   if (record.ending == Ending::exited && record.exit.code == kTimedOut) {
+    if (std::optional<Finding> waits = waiting_since_the_start(file)) return waits;
     return found(Kind::hang, confidence::kInferred,
                  "hang: the launcher was ended by a time-out (exit code 124), and nothing says why "
                  "or where",
                  "came before and did not end the attempt");
   }
   if (record.ending != Ending::watchdog) return std::nullopt;
+  if (std::optional<Finding> waits = waiting_since_the_start(file)) return waits;
   std::string summary = "hang: no output for too long, and nothing says why or where";
   if (!file.record.progress.last_step)
     summary = "hang: no progress since the start, and nothing says why or where";
@@ -472,10 +516,32 @@ std::optional<Finding> by_default(const CaseFile& file) {
 }
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);
-constexpr std::array<Rule, 12> kRules{
-    by_node_loss, by_scheduler_end,    by_user_stop,   by_cancel,  by_clean_end, by_first_cause,
-    by_mark,      by_unusable_command, by_outside_end, by_silence, by_echo,      by_default,
+constexpr std::array<Rule, 13> kRules{
+    by_node_loss,   by_scheduler_end, by_user_stop,        by_guard,       by_cancel,  by_clean_end,
+    by_first_cause, by_mark,          by_unusable_command, by_outside_end, by_silence, by_echo,
+    by_default,
 };
+
+// An attempt that lost its connections, or hung, before its first step, on a network that the
+// machine is not meant to be used with: what reads like a trouble of the store or of a peer is most
+// often that.
+void blame_the_fallback(const CaseFile& file, Finding* finding) {
+  Verdict& verdict = finding->verdict;
+  const bool like_it = verdict.kind == Kind::fabric_fault ||
+                       verdict.kind == Kind::collective_timeout || verdict.kind == Kind::hang;
+  if (!like_it || !verdict.culprits.empty() || file.record.progress.last_step) return;
+  const std::optional<WrongNetwork> wrong =
+      wrong_network(file.record.network, file.record.facts, file.node_key);
+  if (!wrong) return;
+  for (const size_t fact : wrong->facts) finding->use(file.exhibits[fact]);
+  verdict.summary = "environment fault: " + in_words(*wrong, file.record.network) +
+                    ", and no step was made; then: " + verdict.summary;
+  verdict.kind = Kind::env_fault;
+  verdict.suspects.clear();
+  if (wrong->one_alone() && file.is_active(wrong->hosts.front())) {
+    verdict.suspects = {wrong->hosts.front()};
+  }
+}
 
 }  // namespace
 
@@ -484,6 +550,7 @@ Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const Re
   for (const Rule rule : kRules) {
     std::optional<Finding> finding = rule(file);
     if (!finding) continue;
+    blame_the_fallback(file, &*finding);
     close_finding(file, &*finding);
     finding->verdict.remedy = remedy_for(record, finding->verdict, remedy_of);
     return std::move(finding->verdict);

@@ -149,6 +149,10 @@ bool talks_within_one_host(const AttemptRecord& record) {
 
 }  // namespace
 
+bool CaseFile::is_active(const std::string& key) const {
+  return std::find(record.active.begin(), record.active.end(), key) != record.active.end();
+}
+
 std::vector<int> CaseFile::ranks_on(const std::string& host) const {
   std::vector<int> ranks;
   for (const auto& [rank, name] : host_of_rank) {
@@ -194,7 +198,8 @@ CaseFile open_case(const AttemptRecord& record, const NodeKey& node_key) {
   Places places(record, node_key);
   places.ranks_are_renumbered = numbers_ranks_anew(record);
   CaseFile file{record,       places.host_of_rank,           {},
-                std::nullopt, talks_within_one_host(record), false};
+                std::nullopt, talks_within_one_host(record), false,
+                node_key};
   for (size_t i = 0; i < record.facts.size(); ++i) {
     const Fact& fact = record.facts[i];
     Exhibit exhibit = make_exhibit(i, fact, places);

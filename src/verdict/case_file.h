@@ -37,7 +37,9 @@ struct CaseFile {
   // A log that names one host and shows ranks that talk inside it and none that talk to another.
   bool talks_within_one_host = false;
   bool we_ended_it = false;  // that mark is a signal of ours
+  NodeKey node_key = {};
 
+  [[nodiscard]] bool is_active(const std::string& key) const;
   [[nodiscard]] std::vector<int> ranks_on(const std::string& host) const;
   // The job had hosts besides this one. Where its hosts are not known, only a launcher's word
   // counts: that ranks ran, died or were to be reached on another. A name that merely stands in

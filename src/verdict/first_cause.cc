@@ -122,6 +122,10 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
     case Event::placement:
     case Event::within_host:
     case Event::between_hosts:
+    case Event::network:
+    case Event::provider:
+    case Event::version:
+    case Event::waiting:
       return std::nullopt;
   }
   if (!weight) return std::nullopt;

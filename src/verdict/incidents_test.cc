@@ -157,6 +157,58 @@ TEST(Incident20, AnUnsupportedCompileIsTheEnvironmentsFaultWithARemedy) {
   EXPECT_NE(judge_attempt(record).remedy.find("--compile"), std::string::npos);
 }
 
+Fact uses_network(const std::string& name, const std::string& host) {
+  Fact f = fact(Event::network, Kind::unknown, Role::context, "nccl.network",
+                host + ":1:2 [0] NCCL INFO Using network " + name);
+  f.reason = name;
+  f.label = host;
+  return f;
+}
+
+const NetworkWish kLibfabric{"AWS Libfabric", true, "module load nccl/2.24.3", "8.3 times slower"};
+
+TEST(Incident17, ARequiredNetworkThatIsNotUsedIsTheEnvironmentsFaultWithTheMachinesRemedy) {
+  AttemptRecord record = attempt(143, {uses_network("Socket", "nid001304"),
+                                       uses_network("Socket", "nid001306"), our_signal()});
+  record.ending = Ending::guard;
+  record.network = kLibfabric;
+  const Verdict v = judge_attempt(record);
+  EXPECT_EQ(v.kind, Kind::env_fault);
+  EXPECT_EQ(v.remedy, "module load nccl/2.24.3");
+  EXPECT_TRUE(v.culprits.empty());
+  EXPECT_TRUE(v.suspects.empty());
+  EXPECT_NE(v.summary.find("Socket instead of AWS Libfabric"), std::string::npos) << v.summary;
+  const Decision d = decide(record, v, {}, plenty());
+  EXPECT_EQ(d.action, Action::stop);
+  EXPECT_EQ(d.stop_reason, "env_fault");
+  EXPECT_NE(d.why.find("module load"), std::string::npos) << d.why;
+}
+
+TEST(Incident17, OneHostAloneWithoutTheProviderIsProbedAndTheOthersAreNot) {
+  AttemptRecord record =
+      attempt(143,
+              {uses_network("AWS Libfabric", "nid001304"), uses_network("Socket", "nid001306"),
+               uses_network("Libfabric", "nid001308"), our_signal()},
+              {"nid001304", "nid001306", "nid001308"});
+  record.ending = Ending::guard;
+  record.network = kLibfabric;
+  const Verdict v = judge_attempt(record);
+  EXPECT_EQ(v.kind, Kind::env_fault);
+  EXPECT_EQ(v.suspects, std::vector<std::string>{"nid001306"});
+  EXPECT_EQ(decide(record, v, {}, plenty()).action, Action::probe);
+  ProbeOutcome sick;
+  sick.ran = true;
+  sick.failed = {"nid001306"};
+  EXPECT_EQ(decide_after_probe(record, v, sick, {}, plenty()).action, Action::swap);
+}
+
+TEST(Incident17, ASuccessOnSocketsStaysASuccess) {
+  AttemptRecord record = attempt(0, {uses_network("Socket", "nid001304")});
+  record.network = kLibfabric;
+  record.progress = steps(1, 10);
+  EXPECT_EQ(judge_attempt(record).kind, Kind::success);
+}
+
 TEST(Incident28, AProbeThatTimesOutIsUnknownNotSick) {
   AttemptRecord record = attempt(1, {});
   record.progress = steps(1, 10);

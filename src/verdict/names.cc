@@ -10,7 +10,7 @@
 namespace ezpz::verdict {
 namespace {
 
-constexpr std::array<std::string_view, 3> kEndings{"exited", "watchdog", "user_stop"};
+constexpr std::array<std::string_view, 4> kEndings{"exited", "watchdog", "user_stop", "guard"};
 constexpr std::array<std::string_view, 6> kProvenances{"scraped",   "agent",      "probed",
                                                        "scheduler", "unkillable", "blind"};
 constexpr std::array<std::string_view, 4> kActions{"stop", "retry_same", "swap", "probe"};

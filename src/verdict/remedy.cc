@@ -1,5 +1,6 @@
 #include "verdict/remedy.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -48,6 +49,11 @@ constexpr std::array kGenerals{
 std::string remedy_for(const AttemptRecord& record, const Verdict& verdict,
                        const RemedyOf& remedy_of) {
   if (!verdict.culprits.empty()) return {};
+  const bool of_network = verdict.kind == Kind::env_fault && !record.network.remedy.empty() &&
+                          std::any_of(verdict.used.begin(), verdict.used.end(), [&](size_t index) {
+                            return record.facts[index].event == Event::network;
+                          });
+  if (of_network) return record.network.remedy;
   for (const size_t index : verdict.used) {
     const Fact& fact = record.facts[index];
     if (!remedy_of || fact.kind != verdict.kind) continue;
