@@ -11,15 +11,9 @@
 
 #include "base/result.h"
 #include "doctor/check.h"
+#include "doctor/version.h"
 
 namespace ezpz::doctor {
-
-// "2.13", ">=2.8, <2.13": all of them must hold. Versions compare number by number; what follows a
-// '+' or the first letter ("2.13.0a0+git12", "2.8.0+cu126") does not count.
-struct VersionBound {
-  enum class Kind { below, at_most, equal, at_least, above } kind;
-  std::vector<long> version;
-};
 
 // What a variable must be for the rule to fire.
 struct VariableCondition {
@@ -35,9 +29,10 @@ struct VariableCondition {
 
 // A flag of the user's command: --lora-rank 8, --lora-rank=8.
 struct FlagCondition {
-  std::vector<std::string> names;   // spellings
-  std::vector<std::string> values;  // one of these; empty: any that does not say no
-  std::optional<long> at_least;     // of a number
+  std::vector<std::string> names;    // spellings
+  std::vector<std::string> values;   // one of these (globs); empty: any that does not say no
+  std::vector<std::string> none_of;  // not there, or none of these (globs)
+  std::optional<long> at_least;      // of a number
   std::optional<long> at_most;
 };
 
