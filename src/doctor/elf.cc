@@ -1,6 +1,7 @@
 #include "doctor/elf.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,8 @@
 #include "doctor/loader.h"
 
+#include <algorithm>
 #include <deque>
+#include <memory>
 #include <set>
 
 #include "base/text.h"

@@ -52,6 +52,7 @@ enum class GpuVendor { none, nvidia, amd, intel };
 // What a tool or the kernel tells of one device's hardware. Nothing: not told.
 struct GpuHealth {
   std::string name;  // "GPU 2 (00000000:C1:00.0)"
+  std::string bus_id;
   bool lost = false;
   std::optional<long> uncorrected_ecc;  // since the driver was loaded
   std::optional<long> retired_pages;    // double-bit
@@ -128,9 +129,10 @@ struct Libraries {
 
 // ---- Python
 
-struct Mpi4py {
-  std::string path;                        // the extension module's
-  std::vector<std::string> mpi_libraries;  // libmpi*.so it is linked with, as the loader finds them
+// Something that is linked with MPI: mpi4py's extension module, or the user's own program.
+struct MpiUser {
+  std::string path;
+  std::vector<std::string> mpi_libraries;  // libmpi*.so that it needs
   bool gtl = false;                        // libmpi_gtl_* is among what they need, or preloaded
 };
 
@@ -149,7 +151,7 @@ struct Python {
   std::string path;                  // the interpreter asked
   std::string version;               // "3.11.7"
   Seen<std::optional<Torch>> torch;  // no value inside: it has none
-  Seen<std::optional<Mpi4py>> mpi4py;
+  Seen<std::optional<MpiUser>> mpi4py;
 };
 
 struct NodeSight {
@@ -159,6 +161,9 @@ struct NodeSight {
   Limits limits;
   Libraries libraries;
   Seen<Python> python;
+  // The command's program when it is a binary linked with MPI; no value inside: it is something
+  // else.
+  Seen<std::optional<MpiUser>> program;
 };
 
 struct NodeRequest {
