@@ -30,6 +30,7 @@ int run_patterns(const Words&);
 int run_rank(const Words&);
 int run_local_run(const Words&);
 int run_node_check(const Words&);
+int run_doctor_node(const Words&);
 
 // Prints "ezpz: error: ..." and returns kUsageError.
 int usage_error(const std::string& message);

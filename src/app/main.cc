@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
     {"local-run", "", run_local_run},
     {"node-check", "", run_node_check},
+    {"doctor-node", "", run_doctor_node},
 };
 
 std::string overview() {

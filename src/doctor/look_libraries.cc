@@ -110,12 +110,15 @@ Torch look_at_torch(const PythonAnswer& python, const SearchPath& search) {
     const std::string path = torch.path + "/lib/" + library;
     const Result<ElfFile> file = read_elf(path);
     if (!file) continue;
+    torch.nccl_built_in = true;
     torch.mapped_nccl = Seen<FoundLibrary>::not_seen(std::string(library) +
                                                      " has NCCL built in: no other is mapped");
     for (const std::string& needed : file->needed) {
       if (!needed.starts_with("libnccl.so") && !needed.starts_with("librccl.so")) continue;
+      torch.nccl_built_in = false;
       const std::optional<Mapped> mapped = loader.find(needed, path, *file);
       if (!mapped) {
+        torch.nccl_nowhere = needed;
         torch.mapped_nccl = Seen<FoundLibrary>::not_seen(
             std::string(library) + " needs " + printable(needed, 80) + ", which is nowhere");
         return torch;

@@ -144,6 +144,8 @@ struct Torch {
   std::string xpu;
   // The NCCL that its library maps, by the loader's rules.
   Seen<FoundLibrary> mapped_nccl;
+  bool nccl_built_in = false;  // into its library: no file is mapped
+  std::string nccl_nowhere;    // the name its library needs and the loader would not find
   std::string mapped_because;  // "RPATH of libtorch_cuda.so", "LD_PRELOAD", "LD_LIBRARY_PATH", ...
 };
 

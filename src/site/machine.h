@@ -41,6 +41,7 @@ struct Machine {
   std::string pbs_filesystems;   // "home:eagle"
   std::string slurm_constraint;  // "gpu"
   std::string network;  // what NCCL/RCCL must say it uses: "AWS Libfabric"; empty: no expectation
+  std::string network_remedy;  // what to type where that is missing: "module load nccl/2.24.3"
   NodeNaming naming;
   std::string notes;
 };

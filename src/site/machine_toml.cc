@@ -20,6 +20,7 @@ constexpr StringField string_fields[] = {
     {"scheduler", &Machine::scheduler},
     {"launcher", &Machine::launcher},
     {"network", &Machine::network},
+    {"network_remedy", &Machine::network_remedy},
     {"notes", &Machine::notes},
     {"pbs_select", &Machine::pbs_select},
     {"pbs_place", &Machine::pbs_place},
