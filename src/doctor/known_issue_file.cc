@@ -53,7 +53,7 @@ bool take_variable(std::string_view name, const toml::node& node, KnownIssue* is
   }
   const toml::table* table = node.as_table();
   if (table == nullptr || table->size() != 1) return false;
-  const auto& [key, what] = *table->begin();
+  const auto [key, what] = *table->begin();
   if (key == "set" || key == "unset") {
     condition.kind = key == "set" ? Kind::set : Kind::unset;
     if (what.value_exact<bool>() != true) return false;

@@ -1,12 +1,12 @@
 // What the user's Python would import, asked without importing it: `import torch` takes tens of
 // seconds on a parallel file system, and runs code.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "doctor/look.h"
-
-#include <nlohmann/json.hpp>
 
 namespace ezpz::doctor {
 namespace {
