@@ -129,7 +129,8 @@ std::string string_at(const ReadAt& read, const Strings& strings, uint64_t index
     const auto at = element_at(strings.offset, index, 1);
     if (!at || !read(*at, size, buffer)) return "";
     const void* end = memchr(buffer, 0, size);
-    if (end != nullptr) return text.append(std::string_view(buffer, static_cast<const char*>(end) - buffer));
+    if (end != nullptr)
+      return text.append(std::string_view(buffer, static_cast<const char*>(end) - buffer));
     text.append(buffer, size);
     index += size;
   }

@@ -141,7 +141,7 @@ std::vector<Ailment> ailments_of(const GpuHealth& gpu) {
   return found;
 }
 
-Finding health_finding(const NodeSight& sight) {
+Finding health_finding(const NodeSight& sight, const NodeContext& context) {
   const std::string check = "gpu-health";
   if (!sight.gpus) {
     return {check, Health::unknown, "the GPUs could not be asked: " + sight.gpus.why_not(),
@@ -149,7 +149,9 @@ Finding health_finding(const NodeSight& sight) {
   }
   const Gpus& gpus = *sight.gpus;
   if (gpus.vendor == GpuVendor::none) {
-    return {check, Health::ok, "no GPU here", "", ""};
+    if (wanted(sight, context).count == 0) return {check, Health::ok, "no GPU here", "", ""};
+    return {check, Health::unknown, "no GPU was found that could be asked",
+            "ask again on a compute node of a job", ""};
   }
   std::vector<Ailment> all;
   int told = 0;
@@ -218,7 +220,8 @@ Finding visibility_finding(const NodeSight& sight, const NodeContext& context) {
 }  // namespace
 
 std::vector<Finding> check_gpus(const NodeSight& sight, const NodeContext& context) {
-  return {count_finding(sight, context), health_finding(sight), visibility_finding(sight, context)};
+  return {count_finding(sight, context), health_finding(sight, context),
+          visibility_finding(sight, context)};
 }
 
 }  // namespace ezpz::doctor
