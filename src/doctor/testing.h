@@ -102,12 +102,12 @@ inline const Finding* finding_of(const std::vector<Finding>& findings, const std
 }
 
 struct ElfPlan {
-  std::string soname;
-  std::vector<std::string> needed;
-  std::string rpath;
-  std::string runpath;
-  std::vector<std::string> names;  // in the string table beside
-  std::string constants;           // a read-only section
+  std::string soname = {};
+  std::vector<std::string> needed = {};
+  std::string rpath = {};
+  std::string runpath = {};
+  std::vector<std::string> names = {};  // in the string table beside
+  std::string constants = {};           // a read-only section
   Elf64_Half machine = EM_X86_64;
 };
 
