@@ -1,5 +1,5 @@
-// Data files compiled into the binary: machines/*.toml, patterns/*.toml and known_issues/*.toml. Each
-// can be overridden at run time by a directory of the same shape; see site/machine.h,
+// Data files compiled into the binary: machines/*.toml, patterns/*.toml and known_issues/*.toml.
+// Each can be overridden at run time by a directory of the same shape; see site/machine.h,
 // evidence/grammar.h and doctor/known_issues.h.
 #pragma once
 
