@@ -21,6 +21,7 @@ struct Command {
 int run_launch(const Words&);
 int run_info(const Words&);
 int run_submit(const Words&);
+int run_doctor(const Words&);
 int run_report(const Words&);
 int run_postmortem(const Words&);
 int run_flops(const Words&);
