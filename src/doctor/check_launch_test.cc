@@ -35,7 +35,7 @@ TEST(CheckBinary, WhereNodesMayNotSeeItIsAWarning) {
   JobSight sight = slurm_job();
   sight.binary = {"/tmp/ezpz", "xfs", false};
   EXPECT_EQ(only(check_binary(sight)).health, Health::warning);
-  sight.binary = {"/work/ezpz", "tmpfs", true};
+  sight.binary = {"/proj/ezpz", "tmpfs", true};
   EXPECT_EQ(only(check_binary(sight)).health, Health::warning);
   sight.binary = {"/tmpfoo/ezpz", "xfs", false};
   EXPECT_EQ(only(check_binary(sight)).health, Health::ok) << "not below /tmp";

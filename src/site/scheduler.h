@@ -72,7 +72,7 @@ struct Discovery {
   // Those of them that the scheduler would start nothing on, or nothing new: host -> state. Only
   // with Depth::everything.
   std::map<std::string, std::string> unfit_hosts;
-  size_t states_known = 0;  // of so many hosts a state was told
+  size_t states_known = 0;                // of so many hosts a state was told
   std::vector<std::string> running_jobs;  // of this user; only with Depth::everything
   std::string node_file;                  // the scheduler's own file, where it has one
   std::optional<double> end_time_s;       // wall clock
