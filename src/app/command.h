@@ -21,6 +21,7 @@ struct Command {
 int run_launch(const Words&);
 int run_info(const Words&);
 int run_submit(const Words&);
+int run_doctor(const Words&);
 int run_report(const Words&);
 int run_postmortem(const Words&);
 int run_flops(const Words&);
@@ -30,6 +31,7 @@ int run_patterns(const Words&);
 int run_rank(const Words&);
 int run_local_run(const Words&);
 int run_node_check(const Words&);
+int run_doctor_node(const Words&);
 
 // Prints "ezpz: error: ..." and returns kUsageError.
 int usage_error(const std::string& message);

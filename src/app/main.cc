@@ -4,18 +4,18 @@
 #include <string>
 
 #include "app/command.h"
+#include "app/version.h"
 #include "base/log.h"
 #include "base/text.h"
 
 namespace ezpz::app {
 namespace {
 
-constexpr std::string_view kVersion = "0.1.0";
-
 constexpr Command kCommands[] = {
     {"launch", "run a distributed job; with --auto-retry, survive the loss of nodes", run_launch},
     {"submit", "write a batch script for such a job and submit it", run_submit},
     {"info", "show the machine, scheduler, job and hosts ezpz sees, and why", run_info},
+    {"doctor", "check the job, its site and its nodes before they cost hours", run_doctor},
     {"report", "tell what happened in a job, from its journal", run_report},
     {"postmortem", "say what ended a job and who is to blame, from its log", run_postmortem},
     {"topology", "tell from a log which host ran which rank", run_topology},
@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
     {"local-run", "", run_local_run},
     {"node-check", "", run_node_check},
+    {"doctor-node", "", run_doctor_node},
 };
 
 std::string overview() {

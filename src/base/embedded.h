@@ -1,5 +1,6 @@
-// Data files compiled into the binary: machines/*.toml and patterns/*.toml. Each can be overridden
-// at run time by a directory of the same shape; see site/machine.h and evidence/grammar.h.
+// Data files compiled into the binary: machines/*.toml, patterns/*.toml and known_issues/*.toml.
+// Each can be overridden at run time by a directory of the same shape; see site/machine.h,
+// evidence/grammar.h and doctor/known_issues.h.
 #pragma once
 
 #include <span>
@@ -14,5 +15,6 @@ struct File {
 
 std::span<const File> machines();
 std::span<const File> patterns();
+std::span<const File> known_issues();
 
 }  // namespace ezpz::embedded

@@ -65,6 +65,7 @@ class Finder {
         continue;
       }
       found.hosts = *std::move(hosts);
+      found.environment_hosts = found.hosts;
       because("hosts", name);
     }
     const auto end = get(env_, "SLURM_JOB_END_TIME");
@@ -125,6 +126,7 @@ class Finder {
       return;
     }
     found.hosts = spellings(file->hosts);
+    found.environment_hosts = found.hosts;
     because("hosts", "PBS_NODEFILE");
   }
 
@@ -177,6 +179,7 @@ class Finder {
       if (is_usable(state->second) && !is_draining(state->second)) continue;
       found.unfit_hosts[host] = state->second;
     }
+    found.states_known = known;
     const std::string program = row.nodes_query({})[0];
     if (known < found.hosts.size()) {
       found.trouble.push_back(program + " tells the state of " + std::to_string(known) + " of " +
@@ -204,11 +207,20 @@ class Finder {
     return lower(host.substr(0, host.find('.')));
   }
 
+  // SLURM: "slurm_load_jobs error: Invalid job id specified"; PBS: "qstat: Unknown Job Id 9.vm".
+  static bool says_no_such_job(const std::string& error_text) {
+    const std::string text = lower(error_text);
+    return text.find("invalid job id specified") != std::string::npos ||
+           text.find("unknown job id") != std::string::npos;
+  }
+
   std::optional<std::string> answer(const Argv& argv) {
+    no_such_job_ = false;
     if (silent_) return std::nullopt;
     HelperResult result = ask_(argv, discovery_timeout_s);
     if (result.usable()) return std::move(result.out);
     silent_ = result.timed_out || pbs::is_passing_trouble(result.err);
+    no_such_job_ = !result.timed_out && says_no_such_job(result.err);
     found.trouble.push_back(result.trouble.empty() ? shell_join(argv) + " failed" : result.trouble);
     return std::nullopt;
   }
@@ -242,19 +254,27 @@ class Finder {
   void ask_job(const std::string& id) {
     Result<Job> job = Error{"nobody answered", id, ""};
     std::string source;
+    bool no_such_job = false;
     for (const JobSource& each : scheduler(found.scheduler).job_sources) {
       const auto printed = answer(each.query(id));
+      no_such_job = no_such_job || no_such_job_;
       if (!printed) continue;
       job = each.read(*printed);
       source = each.name;
       if (job.ok()) break;
       found.trouble.push_back(job.error().one_line());
     }
-    if (job.ok()) take(*job, source);
+    if (job.ok()) {
+      take(*job, source);
+    } else {
+      found.job_is_unknown = no_such_job;
+    }
   }
 
   void take(const Job& job, const std::string& source) {
     found.job_state = job.state;
+    found.job_phase = job.phase;
+    found.scheduler_hosts = job.hosts;
     because("job_state", source);
     if (job.heterogeneous) {
       found.heterogeneous = true;
@@ -286,7 +306,8 @@ class Finder {
   const Environment& env_;
   const AskHelper& ask_;
   const ProgramExists& exists_;
-  bool silent_ = false;  // a question was not answered in time
+  bool silent_ = false;       // a question was not answered in time
+  bool no_such_job_ = false;  // the last question's answer
 };
 
 }  // namespace

@@ -106,6 +106,34 @@ TEST(Discover, TheSchedulersWordOutranksTheEnvironmentAfterANodeLoss) {
   EXPECT_TRUE(found.trouble.empty());
 }
 
+TEST(Discover, WhatTheEnvironmentAndTheSchedulerTellOfTheHostsIsKeptApart) {
+  Fake fake{{{"show job", job_after_loss}}, {}};
+  const Discovery found = discover(job, fake.ask(), programs({}), Depth::job, "nid000001");
+  EXPECT_EQ(found.environment_hosts.size(), 4U);
+  EXPECT_EQ(found.scheduler_hosts, (Hosts{"nid000001", "nid000003", "nid000004"}));
+  EXPECT_EQ(found.job_phase, JobPhase::running);
+  EXPECT_FALSE(found.job_is_unknown);
+}
+
+TEST(Discover, AJobThatNobodyKnowsIsNotAJobThatNobodyWasAskedAbout) {
+  const auto refuse = [](const std::string& error) -> AskHelper {
+    return [error](const Argv& argv, double) {
+      HelperResult result;
+      result.started = true;
+      result.exit.code = 1;
+      result.err = error;
+      result.trouble = argv.back() + ": " + error;
+      return result;
+    };
+  };
+  const auto unknown = [&](const std::string& error, const Environment& env) {
+    return discover(env, refuse(error), programs({}), Depth::job, "n1").job_is_unknown;
+  };
+  EXPECT_TRUE(unknown("slurm_load_jobs error: Invalid job id specified", job));
+  EXPECT_TRUE(unknown("qstat: Unknown Job Id 9.vm", {{"PBS_JOBID", "9.vm"}}));
+  EXPECT_FALSE(unknown("slurm_load_jobs error: Unable to contact slurm controller", job));
+}
+
 TEST(Discover, WhereScontrolFailsSqueueAnswersAndThenSacct) {
   for (const std::string program : {"squeue", "sacct"}) {
     const AskHelper ask = [&program](const Argv& argv, double) {

@@ -66,13 +66,19 @@ struct Discovery {
   SchedulerKind scheduler = SchedulerKind::none;
   std::string job_id;              // empty: outside any job
   std::vector<std::string> hosts;  // of the job, scheduler's spelling and order; empty: unknown
+  // The same as each of the two tells it; empty: not told.
+  std::vector<std::string> environment_hosts;
+  std::vector<std::string> scheduler_hosts;
   // Those of them that the scheduler would start nothing on, or nothing new: host -> state. Only
   // with Depth::everything.
   std::map<std::string, std::string> unfit_hosts;
+  size_t states_known = 0;                // of so many hosts a state was told
   std::vector<std::string> running_jobs;  // of this user; only with Depth::everything
   std::string node_file;                  // the scheduler's own file, where it has one
   std::optional<double> end_time_s;       // wall clock
   std::optional<std::string> job_state;
+  JobPhase job_phase = JobPhase::unknown;
+  bool job_is_unknown = false;  // the scheduler answered that there is no such job
   std::optional<bool> no_kill;  // does the job outlive a lost node? Often nobody can say
   bool heterogeneous = false;
   std::string cluster;
