@@ -29,6 +29,8 @@ int run_topology(const Words&);
 int run_patterns(const Words&);
 int run_rank(const Words&);
 int run_local_run(const Words&);
+int run_ssh_run(const Words&);
+int run_ssh_node(const Words&);
 int run_node_check(const Words&);
 
 // Prints "ezpz: error: ..." and returns kUsageError.

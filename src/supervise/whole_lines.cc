@@ -1,0 +1,95 @@
+#include "supervise/whole_lines.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+namespace ezpz::supervise {
+
+WholeLines::~WholeLines() {
+  loop_.cancel(patience_);
+  if (watched_ >= 0) loop_.unwatch_write(watched_);
+}
+
+void WholeLines::add(Speaker speaker, int fd, std::string_view bytes) {
+  Unfinished& line = unfinished_[speaker];
+  line.fd = fd;
+  const size_t last = bytes.rfind('\n');
+  if (last != std::string_view::npos) {
+    if (!line.text.empty()) put(fd, line.text);
+    line.text.clear();
+    put(fd, bytes.substr(0, last + 1));
+    bytes.remove_prefix(last + 1);
+  }
+  line.text.append(bytes);
+  if (line.text.size() > kLongest_bytes) finish(speaker);
+  if (!line.text.empty() && patience_ == 0) {
+    patience_ = loop_.after(kPatience_s, [this] {
+      patience_ = 0;
+      finish_all();
+    });
+  }
+  flush();
+}
+
+void WholeLines::finish(Speaker speaker) {
+  const auto found = unfinished_.find(speaker);
+  if (found == unfinished_.end()) return;
+  put(found->second.fd, found->second.text);
+  found->second.text.clear();
+  flush();
+}
+
+void WholeLines::finish_all() {
+  for (auto& [speaker, line] : unfinished_) {
+    put(line.fd, line.text);
+    line.text.clear();
+  }
+  flush();
+}
+
+void WholeLines::say(int fd, std::string_view line) {
+  put(fd, std::string(line) + "\n");
+  flush();
+}
+
+void WholeLines::put(int fd, std::string_view bytes) {
+  if (bytes.empty() || broken_) return;
+  waiting_bytes_ += bytes.size();
+  if (waiting_.empty() || waiting_.back().first != fd ||
+      waiting_.back().second.size() > kLongest_bytes) {
+    waiting_.emplace_back(fd, bytes);
+  } else {
+    waiting_.back().second.append(bytes);
+  }
+}
+
+void WholeLines::flush() {
+  int wanted = -1;
+  while (!waiting_.empty() && !broken_) {
+    const auto& [fd, text] = waiting_.front();
+    const ssize_t n = write(fd, text.data() + written_, text.size() - written_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      wanted = fd;
+      break;
+    }
+    if (n < 0) {
+      broken_ = true;
+      waiting_.clear();
+      waiting_bytes_ = 0;
+      break;
+    }
+    written_ += static_cast<size_t>(n);
+    waiting_bytes_ -= static_cast<size_t>(n);
+    if (written_ == text.size()) {
+      waiting_.pop_front();
+      written_ = 0;
+    }
+  }
+  if (wanted == watched_) return;
+  if (watched_ >= 0) loop_.unwatch_write(watched_);
+  watched_ = wanted;
+  if (watched_ >= 0) loop_.watch_write(watched_, [this] { flush(); });
+}
+
+}  // namespace ezpz::supervise

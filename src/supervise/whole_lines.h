@@ -1,0 +1,56 @@
+// Output of many speakers to one reader, by whole lines: what is unfinished waits a moment for its
+// end. Never blocks: what the reader does not take waits here, and full() says when to slow down.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/loop.h"
+
+namespace ezpz::supervise {
+
+class WholeLines {
+ public:
+  static constexpr double kPatience_s = 0.2;  // a progress bar has no end of line for minutes
+  static constexpr size_t kLongest_bytes = 1U << 16U;
+  static constexpr size_t kMuch_bytes = 4U << 20U;
+
+  explicit WholeLines(Loop& loop) : loop_(loop) {}
+  ~WholeLines();
+  WholeLines(const WholeLines&) = delete;
+  WholeLines& operator=(const WholeLines&) = delete;
+
+  using Speaker = std::pair<int, int>;  // whoever they are: a rank and one of its streams
+  void add(Speaker, int fd, std::string_view bytes);
+  // What is left of these speakers' unfinished lines, as it is.
+  void finish(Speaker);
+  void finish_all();
+  // A line of our own.
+  void say(int fd, std::string_view line);
+
+  [[nodiscard]] bool full() const { return waiting_bytes_ > kMuch_bytes; }
+  [[nodiscard]] bool empty() const { return waiting_bytes_ == 0; }
+  [[nodiscard]] bool broken() const { return broken_; }  // nobody reads any more
+
+ private:
+  void put(int fd, std::string_view bytes);
+  void flush();
+
+  struct Unfinished {
+    int fd = 1;
+    std::string text;
+  };
+  Loop& loop_;
+  std::map<Speaker, Unfinished> unfinished_;
+  std::deque<std::pair<int, std::string>> waiting_;
+  size_t waiting_bytes_ = 0;
+  size_t written_ = 0;  // of the first that waits
+  int watched_ = -1;
+  Loop::TimerId patience_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace ezpz::supervise
