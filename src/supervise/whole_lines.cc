@@ -15,9 +15,9 @@ void WholeLines::add(Speaker speaker, int fd, std::string_view bytes) {
   line.fd = fd;
   const size_t last = bytes.rfind('\n');
   if (last != std::string_view::npos) {
-    if (!line.text.empty()) put(fd, line.text);
+    if (!line.text.empty()) put(speaker, fd, line.text);
     line.text.clear();
-    put(fd, bytes.substr(0, last + 1));
+    put(speaker, fd, bytes.substr(0, last + 1));
     bytes.remove_prefix(last + 1);
   }
   line.text.append(bytes);
@@ -34,26 +34,33 @@ void WholeLines::add(Speaker speaker, int fd, std::string_view bytes) {
 void WholeLines::finish(Speaker speaker) {
   const auto found = unfinished_.find(speaker);
   if (found == unfinished_.end()) return;
-  put(found->second.fd, found->second.text);
+  put(speaker, found->second.fd, found->second.text);
   found->second.text.clear();
   flush();
 }
 
 void WholeLines::finish_all() {
   for (auto& [speaker, line] : unfinished_) {
-    put(line.fd, line.text);
+    put(speaker, line.fd, line.text);
     line.text.clear();
   }
   flush();
 }
 
 void WholeLines::say(int fd, std::string_view line) {
-  put(fd, std::string(line) + "\n");
+  constexpr Speaker ourselves{-1, 0};
+  put(ourselves, fd, std::string(line) + "\n");
   flush();
 }
 
-void WholeLines::put(int fd, std::string_view bytes) {
+void WholeLines::put(Speaker speaker, int fd, std::string_view bytes) {
   if (bytes.empty() || broken_) return;
+  if (line_is_open_ && speaker != last_speaker_) {
+    line_is_open_ = false;
+    put(speaker, fd, "\n");
+  }
+  last_speaker_ = speaker;
+  line_is_open_ = bytes.back() != '\n';
   waiting_bytes_ += bytes.size();
   if (waiting_.empty() || waiting_.back().first != fd ||
       waiting_.back().second.size() > kLongest_bytes) {

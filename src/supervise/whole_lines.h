@@ -1,5 +1,6 @@
 // Output of many speakers to one reader, by whole lines: what is unfinished waits a moment for its
-// end. Never blocks: what the reader does not take waits here, and full() says when to slow down.
+// end, and where somebody else speaks before that, a line is ended for it. Never blocks: what the
+// reader does not take waits here, and full() says when to slow down.
 #pragma once
 
 #include <deque>
@@ -36,7 +37,7 @@ class WholeLines {
   [[nodiscard]] bool broken() const { return broken_; }  // nobody reads any more
 
  private:
-  void put(int fd, std::string_view bytes);
+  void put(Speaker, int fd, std::string_view bytes);
   void flush();
 
   struct Unfinished {
@@ -45,6 +46,8 @@ class WholeLines {
   };
   Loop& loop_;
   std::map<Speaker, Unfinished> unfinished_;
+  Speaker last_speaker_;
+  bool line_is_open_ = false;
   std::deque<std::pair<int, std::string>> waiting_;
   size_t waiting_bytes_ = 0;
   size_t written_ = 0;  // of the first that waits
