@@ -28,7 +28,7 @@ constexpr size_t kAtOnce = 10;
 constexpr double kLoginWait_s = 60;        // from ssh's start to ezpz's first word over there
 constexpr double kLoginWaitFailed_s = 10;  // the same, once another host has failed
 constexpr double kAlive_s = 10;            // between words to a node that has nothing to be told
-constexpr double kNodeWaits_s = 60;        // for such a word; then the node takes us for lost
+constexpr double kNodeWaits_s = 40;        // for such a word; then the node takes us for lost
 constexpr double kKillWait_s = 5;          // between SIGTERM and SIGKILL when tearing down
 // For a host that does not answer even that: by then ssh itself has said that it is lost.
 constexpr double kLostWait_s = 35;

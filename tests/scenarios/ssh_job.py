@@ -14,12 +14,13 @@ IMPATIENT = ("-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=2")
 
 class SshJob(Job):
     def __init__(self, context, *toy_flags, active=2, ppn=2, flags=(), plain=False, command=None, env=None, names=None,
-                 ssh=(), config=None, **how):
+                 ssh=(), config=None, folder=None, **how):
         self.hosts_there = context.lab
         hostfile = context.dir / "hosts.txt"
         hostfile.write_text("".join(f"{name}\n" for name in names or context.lab.names))
         logs = context.dir / "logs"
-        argv = [context.ezpz, "launch", "--launcher", "ssh", "--hostfile", hostfile]
+        argv = ["env", f"--chdir={folder}"] if folder else []
+        argv += [context.ezpz, "launch", "--launcher", "ssh", "--hostfile", hostfile]
         argv += ["--nhosts", active, *(["--ppn", ppn] if ppn else [])]
         argv += [] if plain else ["--auto-retry", "--log-dir", logs]
         argv += [*flags, "--", "-F", config or context.lab.config, *ssh, "--"]
