@@ -21,10 +21,12 @@
 namespace ezpz::supervise {
 namespace {
 
-// Connections being made at once. Each is a key exchange on this machine's cores, and behind a jump
-// host all are logins on that one, whose sshd begins to drop them at ten (MaxStartups 10:30:100);
-// each other host sees one.
-constexpr size_t kAtOnce = 10;
+// Connections being made at once: each is a key exchange on this machine's cores. A host sees only
+// its own; a jump host sees all of them, and its sshd begins to drop at ten (MaxStartups
+// 10:30:100). What was dropped is tried again, after 0.5, 1, 2 and 4 s.
+constexpr size_t kAtOnce = 32;
+constexpr int kTries = 5;
+constexpr double kFirstPause_s = 0.5;
 constexpr double kLoginWait_s = 60;        // from ssh's start to ezpz's first word over there
 constexpr double kLoginWaitFailed_s = 10;  // the same, once another host has failed
 constexpr double kAlive_s = 10;            // between words to a node that has nothing to be told
@@ -52,8 +54,10 @@ struct Remote {
   std::string errors;    // an unfinished line of ssh's own
   std::string last_error;
   std::set<int> running;
+  int tries = 0;
   bool answered = false;  // ezpz runs over there
   bool ordered = false;
+  bool troubled = false;  // and said that it cannot do, or end, all of it
   bool over = false;      // and has said its last word
   bool given_up = false;  // we ended its ssh, and said why
   bool ended = false;
@@ -114,6 +118,7 @@ class Launcher {
       if (stopping_ || start_failed_) {
         remote.ended = true;
       } else {
+        ++connecting_;
         connect(remote);
       }
     }
@@ -121,7 +126,7 @@ class Launcher {
   }
 
   void connect(Remote& remote) {
-    ++connecting_;
+    ++remote.tries;
     Result<Pipe> in = make_pipe();
     Result<Pipe> out = make_pipe();
     Result<Pipe> err = make_pipe();
@@ -336,7 +341,7 @@ class Launcher {
         break;
       case Word::standard_output:
       case Word::standard_error:
-        if (const auto output = read_output(message)) {
+        if (const auto output = read_output(message); output && is_of(remote, output->rank)) {
           const int fd = message.word == Word::standard_output ? 1 : 2;
           lines_.add({output->rank, fd}, fd, output->bytes);
         }
@@ -346,7 +351,7 @@ class Launcher {
         break;
       case Word::trouble:
         say("error: " + remote.host + ": " + printable(message.bytes));
-        if (remote.running.size() == static_cast<size_t>(remote.ranks)) remote.running.clear();
+        remote.troubled = true;
         fail(kCannotStart);
         break;
       case Word::over:
@@ -360,6 +365,10 @@ class Launcher {
       case Word::alive:
         break;  // not for us
     }
+  }
+
+  static bool is_of(const Remote& remote, int rank) {
+    return rank >= remote.first_rank && rank < remote.first_rank + remote.ranks;
   }
 
   void on_rank_end(Remote& remote, const RankEnd& end) {
@@ -407,26 +416,50 @@ class Launcher {
     read_out(remote, true);
     read_err(remote);
     if (!remote.errors.empty()) tell_error(remote, remote.errors);
-    conclude(remote, exit);
-  }
-
-  void conclude(Remote& remote, Exit exit) {
-    remote.ended = true;
+    remote.errors.clear();
     loop_.cancel(remote.limit);
     hang_up(remote);
     for (Fd* fd : {&remote.out, &remote.err}) {
       if (*fd) loop_.unwatch_read(fd->get());
       fd->reset();
     }
+    const bool over = remote.answered || remote.given_up || start_failed_ || stopping_;
+    if (!over && exit.code == kSshFailed && remote.tries < kTries && was_dropped(remote)) {
+      remote.pid = 0;
+      remote.greeting.clear();
+      remote.unsent.clear();
+      loop_.after(kFirstPause_s * (1 << (remote.tries - 1)), [this, &remote, exit] {
+        if (remote.ended) return;
+        start_failed_ ? conclude(remote, exit) : connect(remote);
+      });
+      return;
+    }
+    conclude(remote, exit);
+  }
+
+  // By an sshd with too many logins under way; one that is not there refuses, or says nothing.
+  static bool was_dropped(const Remote& remote) {
+    for (const char* words :
+         {"_exchange_identification: ", "Connection closed by ", "Connection reset by "}) {
+      if (remote.last_error.find(words) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  void conclude(Remote& remote, Exit exit) {
+    remote.ended = true;
     for (int i = 0; i < remote.ranks; ++i) {
       lines_.finish({remote.first_rank + i, 1});
       lines_.finish({remote.first_rank + i, 2});
     }
     if (!remote.answered) --connecting_;
-    const bool all_told = remote.ordered ? remote.running.empty() : remote.answered && decided_;
-    if (!all_told && !remote.given_up) tell_loss(remote, exit);
-    if (!all_told) fail(kSshFailed);
-    if (!remote.answered) on_start_failure();
+    const bool all_told =
+        remote.ordered ? remote.running.empty() || remote.troubled : remote.answered && decided_;
+    if (!all_told) {
+      if (!remote.given_up) tell_loss(remote, exit);
+      fail(kSshFailed);
+      on_start_failure();
+    }
     connect_more();
   }
 

@@ -5,12 +5,14 @@ configuration that maps their names, which do not resolve on this machine, to ad
         subprocess.run(["ssh", "-F", hosts.config, "nid000001", "hostname"])
 
     hosts.config                the ssh configuration; hosts.config_without_key: one that is not let in
+    hosts.busy(name)            a context in which sshd there drops every connection
     hosts.stop_sshd(name)       nobody listens there any more; sessions live on
     hosts.left_on(name)         host pids of all that runs there but the listening sshd
 
 Everything is made in the hosts' own folder. /run of each host is its own, for sshd's empty folder.
 """
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -35,6 +37,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 X11Forwarding yes
 PrintMotd no
+MaxStartups 2:100:2
 """
 CLIENT = """\
 Host *
@@ -99,6 +102,15 @@ class SshHosts(PlainHosts):
             return True
         except OSError:
             return False
+
+    @contextlib.contextmanager
+    def busy(self, name):
+        """As many logins are under way as sshd allows."""
+        with contextlib.ExitStack() as stack:
+            for _ in range(2):
+                held = stack.enter_context(socket.create_connection((self.addresses[name], 22), timeout=5))
+                held.recv(64)  # its banner: it counts now
+            yield
 
     def stop_sshd(self, name):
         process, holder = self._sshds.pop(name)

@@ -310,6 +310,18 @@ def a_host_without_sshd_is_swapped_before_anything_ran(context):
 
 
 @on_hosts
+def a_busy_sshd_is_asked_again(context):
+    """An sshd that drops connections because too many logins are under way, as a jump host's may, is no
+    lost host: the start waits for it."""
+    with context.lab.busy(NAMES[1]):
+        job = SshJob(context)
+        wait_until("a connection to be dropped", lambda: b"closed by" in job.stdout(), 20)
+    check_success(job, attempts=1)
+    check_nobody_blamed(job)
+    check_losses(context, job)
+
+
+@on_hosts
 def a_wrong_key_stops_with_the_remedy(context):
     """No host lets ezpz in: an environment fault, at once, with the remedy, and nobody is blamed."""
     job = SshJob(context, config=context.lab.config_without_key)
