@@ -152,7 +152,7 @@ class Launcher {
     remote.out = std::move(out->read);
     remote.err = std::move(err->read);
     for (const Fd* fd : {&remote.in, &remote.out, &remote.err}) set_nonblocking(fd->get());
-    loop_.watch_read(remote.out.get(), [this, &remote] { read_out(remote, false); });
+    listen(remote);
     loop_.watch_read(remote.err.get(), [this, &remote] { read_err(remote); });
     loop_.on_child(remote.pid, [this, &remote](Exit exit) { on_ssh_end(remote, exit); });
     limit_login(remote, kLoginWait_s);
@@ -264,9 +264,11 @@ class Launcher {
 
   // ---- from a node
 
-  // to_the_end: all that is there, whoever reads us; else it waits while we wait ourselves.
+  // to_the_end: all that is there, whoever reads us; else it waits while we wait ourselves, and one
+  // host that never stops does not keep the others (and signals) from being heard.
   void read_out(Remote& remote, bool to_the_end) {
-    while (remote.out && (to_the_end || !slow_down())) {
+    constexpr int kTurns = 16;
+    for (int turn = 0; remote.out && (to_the_end || (turn < kTurns && !hold())); ++turn) {
       const ssize_t n = read(remote.out.get(), buffer_.data(), buffer_.size());
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
@@ -280,30 +282,29 @@ class Launcher {
   }
 
   // Whoever reads us is slower than the ranks: they are to wait, too.
-  bool slow_down() {
+  bool hold() {
     if (!lines_.full()) return false;
     for (const auto& remote : remotes_) {
       if (remote->out) loop_.unwatch_read(remote->out.get());
     }
-    if (!slow_) loop_.after(0.01, [this] { speed_up(); });
-    slow_ = true;
     return true;
   }
 
-  void speed_up() {
-    slow_ = false;
-    if (slow_down()) return;
+  void go_on() {
     for (const auto& remote : remotes_) {
-      Remote& kept = *remote;
-      if (kept.out) loop_.watch_read(kept.out.get(), [this, &kept] { read_out(kept, false); });
+      if (remote->out) listen(*remote);
     }
+  }
+
+  void listen(Remote& remote) {
+    loop_.watch_read(remote.out.get(), [this, &remote] { read_out(remote, false); });
   }
 
   void take(Remote& remote, std::string_view bytes) {
     if (remote.given_up) return;
     if (!remote.answered) {
       remote.greeting.append(bytes);
-      // What a login shell prints of itself is of no use to anybody, until it is all there is.
+      // What a login shell prints of itself is of no use to anybody, unless it is all there is.
       const std::optional<Hello> hello = find_hello(remote.greeting);
       if (!hello) {
         if (remote.greeting.size() > kGreeting_bytes) {
@@ -477,6 +478,8 @@ class Launcher {
     } else if (exit.code == kSshFailed) {
       say("error: cannot reach " + remote.host + ": ssh ended with " + exit.describe());
     } else {
+      const std::vector<std::string> said = split_lines(trim(remote.greeting));
+      if (!said.empty()) say(remote.host + ": " + printable(said.back()));
       say("error: " + remote.host + ": ezpz did not start over there: " + exit.describe());
     }
   }
@@ -554,14 +557,13 @@ class Launcher {
 
   const SshRun& run_;
   Loop loop_;
-  WholeLines lines_{loop_};
+  WholeLines lines_{loop_, [this] { go_on(); }};
   Deaths deaths_{loop_, [this](const std::string& line) { say(line); }};
   std::array<char, 65536> buffer_{};
   std::vector<std::unique_ptr<Remote>> remotes_;
   size_t next_ = 0;        // the first not yet connected
   size_t connecting_ = 0;  // begun, not yet answered
   int world_size_ = 0;
-  bool slow_ = false;
   bool decided_ = false;  // ranks were ordered, or will not be
   bool start_failed_ = false;
   bool stopping_ = false;

@@ -93,10 +93,16 @@ void WholeLines::flush() {
       written_ = 0;
     }
   }
-  if (wanted == watched_) return;
-  if (watched_ >= 0) loop_.unwatch_write(watched_);
-  watched_ = wanted;
-  if (watched_ >= 0) loop_.watch_write(watched_, [this] { flush(); });
+  if (wanted != watched_) {
+    if (watched_ >= 0) loop_.unwatch_write(watched_);
+    watched_ = wanted;
+    if (watched_ >= 0) loop_.watch_write(watched_, [this] { flush(); });
+  }
+  if (waiting_bytes_ > kMuch_bytes) full_ = true;
+  if (full_ && waiting_bytes_ < kLittle_bytes) {
+    full_ = false;
+    if (on_room_) on_room_();
+  }
 }
 
 }  // namespace ezpz::supervise

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,8 +19,11 @@ class WholeLines {
   static constexpr double kPatience_s = 0.2;  // a progress bar has no end of line for minutes
   static constexpr size_t kLongest_bytes = 1U << 16U;
   static constexpr size_t kMuch_bytes = 4U << 20U;
+  static constexpr size_t kLittle_bytes = 1U << 20U;
 
-  explicit WholeLines(Loop& loop) : loop_(loop) {}
+  // on_room: it was full, and is not any more.
+  explicit WholeLines(Loop& loop, std::function<void()> on_room = {})
+      : loop_(loop), on_room_(std::move(on_room)) {}
   ~WholeLines();
   WholeLines(const WholeLines&) = delete;
   WholeLines& operator=(const WholeLines&) = delete;
@@ -32,7 +36,7 @@ class WholeLines {
   // A line of our own.
   void say(int fd, std::string_view line);
 
-  [[nodiscard]] bool full() const { return waiting_bytes_ > kMuch_bytes; }
+  [[nodiscard]] bool full() const { return full_; }
   [[nodiscard]] bool empty() const { return waiting_bytes_ == 0; }
   [[nodiscard]] bool broken() const { return broken_; }  // nobody reads any more
 
@@ -45,6 +49,8 @@ class WholeLines {
     std::string text;
   };
   Loop& loop_;
+  std::function<void()> on_room_;
+  bool full_ = false;
   std::map<Speaker, Unfinished> unfinished_;
   Speaker last_speaker_;
   bool line_is_open_ = false;

@@ -5,11 +5,12 @@ configuration that maps their names, which do not resolve on this machine, to ad
         subprocess.run(["ssh", "-F", hosts.config, "nid000001", "hostname"])
 
     hosts.config                the ssh configuration; hosts.config_without_key: one that is not let in
+    hosts.run_on(name, argv)    as root, without its sshd
     hosts.busy(name)            a context in which sshd there drops every connection
     hosts.stop_sshd(name)       nobody listens there any more; sessions live on
     hosts.left_on(name)         host pids of all that runs there but the listening sshd
 
-Everything is made in the hosts' own folder. /run of each host is its own, for sshd's empty folder.
+Logins are as noisy as people make them. Everything is made in the hosts' own folder. /run of each host is its own, for sshd's empty folder.
 """
 
 import contextlib
@@ -38,6 +39,7 @@ PermitRootLogin prohibit-password
 X11Forwarding yes
 PrintMotd no
 MaxStartups 2:100:2
+ForceCommand printf 'Welcome to a noisy login'; printf '\\n' >&2; eval "$SSH_ORIGINAL_COMMAND"
 """
 CLIENT = """\
 Host *
