@@ -69,9 +69,10 @@ Result<const Launcher*> choose_launcher(const LauncherWish& wish) {
   // Hosts that somebody has listed are meant; to simulate them must be asked for.
   if (!in_job) return find_launcher(wish.has_ssh ? "ssh" : "local");
   // Not "local" by default: it would run the whole job on the first host without a word.
-  return Error{"no launcher was found for a PBS job", wish.suggestion,
-               "load the module that has mpiexec; --launcher ssh needs none, --launcher local runs on "
-               "this host only"};
+  return Error{
+      "no launcher was found for a PBS job", wish.suggestion,
+      "load the module that has mpiexec; --launcher ssh needs none, --launcher local runs on "
+      "this host only"};
 }
 
 Argv signal_argv(int signal, const std::string& step_id) {
