@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 namespace ezpz::supervise {
 
 WholeLines::~WholeLines() {
@@ -13,7 +15,7 @@ WholeLines::~WholeLines() {
 void WholeLines::add(Speaker speaker, int fd, std::string_view bytes) {
   Unfinished& line = unfinished_[speaker];
   line.fd = fd;
-  const size_t last = bytes.rfind('\n');
+  const size_t last = bytes.find_last_of("\r\n");
   if (last != std::string_view::npos) {
     if (!line.text.empty()) put(speaker, fd, line.text);
     line.text.clear();
@@ -22,13 +24,32 @@ void WholeLines::add(Speaker speaker, int fd, std::string_view bytes) {
   }
   line.text.append(bytes);
   if (line.text.size() > kLongest_bytes) finish(speaker);
-  if (!line.text.empty() && patience_ == 0) {
-    patience_ = loop_.after(kPatience_s, [this] {
-      patience_ = 0;
-      finish_all();
-    });
+  if (!line.text.empty()) {
+    line.touched_s = monotonic_s();
+    be_patient();
   }
   flush();
+}
+
+void WholeLines::be_patient() {
+  if (patience_ != 0) return;
+  patience_ = loop_.after(kPatience_s, [this] {
+    patience_ = 0;
+    const double now_s = monotonic_s();
+    bool more = false;
+    for (auto& [speaker, line] : unfinished_) {
+      if (line.text.empty()) continue;
+      // While the reader is slow we do not listen either: the end of the line may be there.
+      if (!waiting_.empty() || now_s - line.touched_s < kPatience_s) {
+        more = true;
+        continue;
+      }
+      put(speaker, line.fd, line.text);
+      line.text.clear();
+    }
+    if (more) be_patient();
+    flush();
+  });
 }
 
 void WholeLines::finish(Speaker speaker) {

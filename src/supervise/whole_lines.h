@@ -1,6 +1,7 @@
-// Output of many speakers to one reader, by whole lines: what is unfinished waits a moment for its
-// end, and where somebody else speaks before that, a line is ended for it. Never blocks: what the
-// reader does not take waits here, and full() says when to slow down.
+// Output of many speakers to one reader, by whole lines (a progress bar's end at its '\r'): what is
+// unfinished waits for its end, but not for ever. Where somebody else speaks behind what has none,
+// a line is ended for him. Never blocks: what the reader does not take waits here, and full() says
+// when to slow down.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,7 @@ namespace ezpz::supervise {
 
 class WholeLines {
  public:
-  static constexpr double kPatience_s = 0.2;  // a progress bar has no end of line for minutes
+  static constexpr double kPatience_s = 2;  // since the last byte of an unfinished line
   static constexpr size_t kLongest_bytes = 1U << 16U;
   static constexpr size_t kMuch_bytes = 4U << 20U;
   static constexpr size_t kLittle_bytes = 1U << 20U;
@@ -43,10 +44,12 @@ class WholeLines {
  private:
   void put(Speaker, int fd, std::string_view bytes);
   void flush();
+  void be_patient();
 
   struct Unfinished {
     int fd = 1;
     std::string text;
+    double touched_s = 0;
   };
   Loop& loop_;
   std::function<void()> on_room_;

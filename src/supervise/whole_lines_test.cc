@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace ezpz::supervise {
 namespace {
@@ -38,15 +39,37 @@ TEST_F(WholeLinesTest, AnUnfinishedLineWaitsForItsEndWhileOthersSpeak) {
 }
 
 TEST_F(WholeLinesTest, WhatHasNoEndComesAfterAMoment) {
-  add(0, "\r 10%");
-  EXPECT_EQ(seen(), "");
+  add(0, "5%\r 10%");
+  EXPECT_EQ(seen(), "5%\r") << "a progress bar moves";
   std::string got;
   bool late = false;
   loop.after(10, [&late] { late = true; });
   loop.watch_read(pipe.read.get(), [&] { got += seen(); });
   loop.run_until([&] { return late || !got.empty(); });
   loop.unwatch_read(pipe.read.get());
-  EXPECT_EQ(got, "\r 10%");
+  EXPECT_EQ(got, " 10%");
+}
+
+TEST_F(WholeLinesTest, ABurstIsNeverCutInALineHoweverLongItTakes) {
+  bool late = false;
+  loop.after(WholeLines::kPatience_s * 1.6, [&late] { late = true; });
+  std::string got;
+  int pieces = 0;
+  std::function<void()> speak = [&] {
+    for (int speaker = 0; speaker < 3; ++speaker)
+      add(speaker, ++pieces % 2 == 0 ? "end\nbe" : "gin ");
+    got += seen();
+    loop.after(0.02, speak);
+  };
+  add(0, "be");
+  add(1, "be");
+  add(2, "be");
+  speak();
+  loop.run_until([&late] { return late; });
+  EXPECT_GT(pieces, 100) << "it must last longer than the patience";
+  for (const std::string& line : split_lines(got)) {
+    EXPECT_TRUE(line.starts_with("be") && line.ends_with("end")) << line;
+  }
 }
 
 TEST_F(WholeLinesTest, ALineIsEndedOnlyForSomebodyElse) {
