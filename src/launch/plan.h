@@ -106,10 +106,8 @@ Result<Plan> plan_srun(const Request&);
 Result<Plan> plan_hydra(const Request&);
 Result<Plan> plan_openmpi(const Request&);
 Result<Plan> plan_pals(const Request&);
-// `EZPZ ssh-run --hosts=A,B --ranks=N --attempt=K [--master-port=M] [--kill-on-bad-exit]
-// --env=NAMES
-// --ssh=WORD... -- CMD`: as local-run; variables by name, and the words of each ssh before its
-// host.
+// `EZPZ ssh-run --hosts=A,B --ranks=N ... --env=NAMES --ssh=WORD... -- CMD`: as local-run;
+// variables by name, and the words of each ssh before its host.
 Result<Plan> plan_ssh(const Request&);
 // `EZPZ local-run --hosts=A,B --ranks=N --ranks-per-node=P --attempt=K [--master-port=M]
 // [--kill-on-bad-exit] -- CMD`: hosts in rank order, ranks laid out by ranks_on_hosts() (counts.h).
