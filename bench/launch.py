@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """What `ezpz launch` costs, each figure beside a named peer in the same run.
 
-    bench/launch.py [--ezpz PATH] [--pairs N] [--srun]
+    bench/launch.py [--ezpz PATH] [--pairs N] [--srun] [--ssh]
 
 Pairs A B A B, medians; the machine may be noisy, so read the ratios. --srun adds the SLURM rows: it
-brings up the lab of tests/cluster (root).
+brings up the lab of tests/cluster (root). --ssh adds the row of the ssh launcher, with hosts of
+tests/cluster that run an sshd each (root); --only-ssh is that row alone.
 """
 
 import argparse
@@ -160,6 +161,39 @@ def bench_first_rank_srun(ezpz, count):
     row("first rank, srun", f"{ours:.1f} ms", f"bare srun {peer:.1f} ms", f"+{extra:.1f} ms", "<= 20 ms")
 
 
+SSH_HOSTS = ("node1", "node2", "node3", "node4")
+
+
+def bench_ssh(ezpz, count):
+    """One rank on each of four hosts, from the start to the end of all; beside it four ssh at once."""
+    sys.path.insert(0, str(REPOSITORY / "tests" / "cluster"))
+    from ssh_hosts import SshHosts  # pylint: disable=import-outside-toplevel
+
+    with SshHosts(SSH_HOSTS) as hosts, tempfile.TemporaryDirectory(prefix="ezpz-bench-", dir="/var/tmp") as name:
+        folder = pathlib.Path(name)
+        binary = shutil.copy(ezpz, folder)
+        (folder / "hosts").write_text("".join(f"{host}\n" for host in SSH_HOSTS))
+        launch = [binary, "launch", "--launcher", "ssh", "--hostfile", str(folder / "hosts"), "--ppn", "1",
+                  "--", "-F", str(hosts.config), "--", "/bin/true"]
+
+        def timed(start):
+            begun = time.perf_counter()
+            for process in start():
+                if process.wait() != 0:
+                    raise SystemExit(f"{process.args}: {process.returncode}")
+            return (time.perf_counter() - begun) * 1e3
+
+        def run(argv):
+            return subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+
+        ours, peer, extra = pairs(
+            count,
+            lambda: timed(lambda: [run(launch)]),
+            lambda: timed(lambda: [run(["ssh", "-F", str(hosts.config), host, "/bin/true"]) for host in SSH_HOSTS]))
+    row("/bin/true on 4 hosts by ssh", f"{ours:.0f} ms", f"4 ssh at once {peer:.0f} ms", f"+{extra:.0f} ms", "")
+
+
 INNER_SRUN = """
 import json, pathlib, sys
 sys.path.insert(0, {bench!r})
@@ -179,9 +213,15 @@ def main():
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--srun", action="store_true")
+    parser.add_argument("--ssh", action="store_true")
+    parser.add_argument("--only-ssh", action="store_true")
     options = parser.parse_args()
     ezpz = str(options.ezpz.resolve(strict=True))
     row("what", "ezpz", "peer", "", "target")
+    if options.ssh or options.only_ssh:
+        bench_ssh(ezpz, options.pairs)
+    if options.only_ssh:
+        return
     with tempfile.TemporaryDirectory(prefix="ezpz-bench-") as name:
         folder = pathlib.Path(name)
         bench_usage(ezpz, options.pairs)

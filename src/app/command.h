@@ -30,6 +30,8 @@ int run_topology(const Words&);
 int run_patterns(const Words&);
 int run_rank(const Words&);
 int run_local_run(const Words&);
+int run_ssh_run(const Words&);
+int run_ssh_node(const Words&);
 int run_node_check(const Words&);
 int run_doctor_node(const Words&);
 

@@ -10,6 +10,7 @@
 #include "base/flags.h"
 #include "base/hostlist.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "launch/mpi_program.h"
 
@@ -75,6 +76,7 @@ std::vector<Row> rows_of(const SiteView& view, const std::vector<launch::Install
       {"machine_launcher", known(!machine.launcher.empty(), machine.launcher),
        "the machine's table"},
       mpiexec_row(programs),
+      {"ssh_client", known(!find_program("ssh").empty(), find_program("ssh")), "PATH"},
       {"network_expected", known(!machine.network.empty(), machine.network), "the machine's table"},
   };
   return rows;

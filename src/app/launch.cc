@@ -225,7 +225,8 @@ int run_plain(failover::LiveWorld& world, const Stage& stage) {
     }
     world.record("attempt_end", failover::to_json(outcome.record));
     const verdict::Verdict verdict = verdict::attribute(
-        outcome.record, [&](std::string_view name) { return world.node_key(name); });
+        outcome.record, [&](std::string_view name) { return world.node_key(name); },
+        [&](std::string_view pattern) { return world.remedy_of(pattern); });
     world.record("verdict", failover::to_json(verdict, outcome.record.facts));
     const bool success = verdict.kind == Kind::success;
     if (!success) {

@@ -49,10 +49,10 @@ FlagTable launch_flags(LaunchOptions& o) {
   table.add_list({"--exclude"}, "H,...", "Hosts never to use.", &o.exclude);
   table.add_choice(
       {"--launcher"},
-      "How ranks are started: hydra is MPICH's or Intel's mpiexec, pals HPE Cray's. auto: "
-      "srun inside a SLURM job; inside a PBS job, and for a hostfile, the machine's own or "
-      "the mpiexec that is installed; else local.",
-      {"auto", "srun", "pals", "hydra", "openmpi", "local"}, &o.launcher);
+      "How ranks are started: hydra is MPICH's or Intel's mpiexec, pals HPE Cray's, ssh needs no "
+      "MPI. auto: srun inside a SLURM job; inside a PBS job, and for a hostfile, the machine's own "
+      "or the mpiexec that is installed; for a hostfile without one, ssh; else local.",
+      {"auto", "srun", "pals", "hydra", "openmpi", "ssh", "local"}, &o.launcher);
   table.add_string({"--machine"}, "NAME", "Take this machine's table instead of detecting one.",
                    &o.machine);
   table.add_string({"--machines-dir"}, "DIR", "Machine tables that replace or add to the built-in.",
@@ -60,12 +60,13 @@ FlagTable launch_flags(LaunchOptions& o) {
   table.add_int({"--gpus-per-node"}, "N",
                 "GPUs to ask the launcher for on each host; 0 for none. Default: what the job has.",
                 0, &o.gpus_per_node);
-  table.add({{"-x", "--env"},
-             "NAME[=VALUE]",
-             "Set a variable for the ranks, or hand on one that is exported here; may be given "
-             "again. Under hydra and openmpi only what programs are usually tuned with goes along "
-             "by itself (PATH, PYTHON*, NCCL_*, OMP_*, HF_*, ...), under the others everything.",
-             [&o](std::string_view text) { return add_variable(o, text); }});
+  table.add(
+      {{"-x", "--env"},
+       "NAME[=VALUE]",
+       "Set a variable for the ranks, or hand on one that is exported here; may be given "
+       "again. Under hydra, openmpi and ssh only what programs are usually tuned with goes along "
+       "by itself (PATH, PYTHON*, NCCL_*, OMP_*, HF_*, ...), under the others everything.",
+       [&o](std::string_view text) { return add_variable(o, text); }});
   table.add_string({"--cpu-bind"}, "HOW",
                    "Handed to the launcher (--cpu-bind of srun and PALS, -bind-to of Hydra, "
                    "--bind-to of Open MPI). Default: the machine's, if it has one.",
@@ -132,7 +133,8 @@ FlagTable launch_flags(LaunchOptions& o) {
       "Examples\n"
       "  ezpz launch -n 4 -- python3 train.py\n"
       "  ezpz launch --auto-retry --nhosts 30 --ppn 4 -- python3 train.py   (32 hosts: 2 spares)\n"
-      "  ezpz launch --dry-run --ppn 4 -- --cpu-bind=cores -- ./a.out       (flags for srun)");
+      "  ezpz launch --dry-run --ppn 4 -- --cpu-bind=cores -- ./a.out       (flags for srun)\n"
+      "  ezpz launch --launcher ssh --hostfile hosts.txt -- -F ssh_config -- ./a.out   (for ssh)");
   return table;
 }
 

@@ -97,6 +97,11 @@ Result<launch::Counts> count(const LaunchOptions& options, size_t pool, int gpus
 // What depends on which mpiexec this is and where it stands.
 Status find_launcher_program(const LaunchOptions& options, const site::Machine& machine,
                              const launch::MpiSearch& search, LaunchSetup& setup) {
+  if (setup.launcher->name == "ssh") {
+    setup.request.program = search.find("ssh");
+    if (!setup.request.program.empty() || options.dry_run) return success();
+    return Error{"there is no ssh in PATH", "--launcher ssh", "install OpenSSH's client"};
+  }
   if (setup.launcher->programs.empty()) return success();
   launch::Request& request = setup.request;
   const Result<launch::MpiProgram> program = launch::find_mpi(*setup.launcher, search);
@@ -126,6 +131,7 @@ Result<LaunchSetup> set_up_launch(const LaunchOptions& options, const SiteView& 
   wish.job = site.job.in_job() ? site.job.scheduler : site::SchedulerKind::none;
   wish.suggestion = machine.launcher;
   wish.has_hostfile = !options.hostfile.empty();
+  wish.has_ssh = !search.find("ssh").empty();
   wish.installed = [&search] { return launch::installed_mpi(search); };
   const Result<const launch::Launcher*> launcher = launch::choose_launcher(wish);
   if (!launcher) return launcher.error();

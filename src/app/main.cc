@@ -24,6 +24,8 @@ constexpr Command kCommands[] = {
     {"hostlist", "expand or compress a SLURM host list", run_hostlist},
     {"rank", "(on a node) set a rank's variables, then become the command", run_rank},
     {"local-run", "", run_local_run},
+    {"ssh-run", "", run_ssh_run},
+    {"ssh-node", "", run_ssh_node},
     {"node-check", "", run_node_check},
     {"doctor-node", "", run_doctor_node},
 };

@@ -65,7 +65,7 @@ bool is_runnable(const std::string& path) {
     prctl(PR_SET_PDEATHSIG, spec.parent_death_signal);
     if (getppid() != parent) _exit(127);  // the parent died before the prctl
   }
-  dup2(null_fd, 0);
+  dup2(spec.stdin_fd >= 0 ? spec.stdin_fd : null_fd, 0);
   if (spec.stdout_fd >= 0) dup2(spec.stdout_fd, 1);
   if (spec.stderr_fd >= 0) dup2(spec.stderr_fd, 2);
   if (spec.cwd.empty() || chdir(spec.cwd.c_str()) == 0) execve(program, argv, env);

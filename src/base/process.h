@@ -24,7 +24,8 @@ struct SpawnSpec {
   Argv argv;  // argv[0] is looked up in PATH when it has no slash
   EnvChanges env;
   std::string cwd;     // empty: inherit
-  int stdout_fd = -1;  // -1: inherit. stdin is always /dev/null
+  int stdin_fd = -1;   // -1: /dev/null
+  int stdout_fd = -1;  // -1: inherit
   int stderr_fd = -1;
   bool new_session = false;  // setsid: out of reach of the terminal's Ctrl-C and hang-up
   int parent_death_signal = 0;

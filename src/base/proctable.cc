@@ -2,7 +2,10 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -74,6 +77,18 @@ void kill_family(pid_t root) {
   kill(root, SIGKILL);
   for (const Process& process : below) kill(process.pid, SIGKILL);
   kill_session(root, SIGKILL);
+}
+
+std::vector<Process> end_descendants(double limit_s) {
+  const double end_s = monotonic_s() + limit_s;
+  while (true) {
+    std::vector<Process> left = descendants(list_processes(), getpid());
+    if (left.empty() || monotonic_s() >= end_s) return left;
+    for (const Process& process : left) kill(process.pid, SIGKILL);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    usleep(2000);  // for the kernel to take them down; there is no event for a stranger's end
+  }
 }
 
 int kill_session(pid_t session, int signal) {

@@ -32,6 +32,11 @@ std::map<std::string, std::string> environment_of(pid_t);
 // session of its own.
 void kill_family(pid_t root);
 
+// Ends everything below this process, whatever starts anew meanwhile; for a subreaper, who inherits
+// what its children left behind. A process in uninterruptible sleep is left after limit_s: what is
+// still there is returned.
+std::vector<Process> end_descendants(double limit_s);
+
 // Signals every process of the session; how many got it.
 int kill_session(pid_t session, int signal);
 

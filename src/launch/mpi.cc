@@ -139,6 +139,7 @@ Result<Argv> beside_argv(Result<Plan> (*plan_of)(const Request&), const Request&
   beside.rank_env = false;
   beside.label = false;
   beside.cpu_bind.clear();
+  beside.kill_on_bad_exit = false;  // what one host answers must not end the others
   beside.user_env.clear();
   beside.attempt_id.clear();  // it must not be taken for a part of the attempt
   beside.master_port = 0;

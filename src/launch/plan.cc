@@ -39,6 +39,7 @@ const std::vector<Launcher>& launchers() {
       {"pals", plan_pals, {"mpiexec"}},
       {"hydra", plan_hydra, {"mpiexec.hydra", "mpiexec.mpich", "mpiexec", "mpirun"}},
       {"openmpi", plan_openmpi, {"mpirun", "mpirun.openmpi", "mpiexec", "prterun"}},
+      {"ssh", plan_ssh, {}},
       {"local", plan_local, {}}};
   return table;
 }
@@ -65,10 +66,13 @@ Result<const Launcher*> choose_launcher(const LauncherWish& wish) {
   const Launcher* suggested = find_launcher(wish.suggestion);
   if (suggested != nullptr && suggested->name != "srun") return suggested;
   if (const Launcher* found = wish.installed ? wish.installed() : nullptr) return found;
-  if (!in_job) return find_launcher("local");
+  // Hosts that somebody has listed are meant; to simulate them must be asked for.
+  if (!in_job) return find_launcher(wish.has_ssh ? "ssh" : "local");
   // Not "local" by default: it would run the whole job on the first host without a word.
-  return Error{"no launcher was found for a PBS job", wish.suggestion,
-               "load the module that has mpiexec; --launcher local runs on this host only"};
+  return Error{
+      "no launcher was found for a PBS job", wish.suggestion,
+      "load the module that has mpiexec; --launcher ssh needs none, --launcher local runs on "
+      "this host only"};
 }
 
 Argv signal_argv(int signal, const std::string& step_id) {

@@ -96,6 +96,7 @@ struct LauncherWish {
   site::SchedulerKind job = site::SchedulerKind::none;  // of the job this runs in
   std::string suggestion = {};                          // the machine table's, may be empty
   bool has_hostfile = false;                            // --hostfile was given
+  bool has_ssh = false;                                 // there is a client in PATH
   std::function<const Launcher*()> installed = {};      // what mpiexec here is; null: none
 };
 Result<const Launcher*> choose_launcher(const LauncherWish&);
@@ -105,6 +106,9 @@ Result<Plan> plan_srun(const Request&);
 Result<Plan> plan_hydra(const Request&);
 Result<Plan> plan_openmpi(const Request&);
 Result<Plan> plan_pals(const Request&);
+// `EZPZ ssh-run --hosts=A,B --ranks=N ... --env=NAMES --ssh=WORD... -- CMD`: as local-run;
+// variables by name, and the words of each ssh before its host.
+Result<Plan> plan_ssh(const Request&);
 // `EZPZ local-run --hosts=A,B --ranks=N --ranks-per-node=P --attempt=K [--master-port=M]
 // [--kill-on-bad-exit] -- CMD`: hosts in rank order, ranks laid out by ranks_on_hosts() (counts.h).
 Result<Plan> plan_local(const Request&);

@@ -3,12 +3,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/loop.h"
 #include "base/proctable.h"
@@ -30,7 +28,7 @@ class Node {
     loop_.watch_read(orders_fd_, [this] { read_orders(); });
     for (const LocalRank& rank : ranks) start(command, rank);
     loop_.run_until([this] { return pids_.empty() || gone_; });
-    clear();
+    end_descendants(kClearLimit_s);
     return 0;
   }
 
@@ -67,19 +65,6 @@ class Node {
     if (n == 0) {
       loop_.unwatch_read(orders_fd_);
       gone_ = true;
-    }
-  }
-
-  // Ends everything below this process; a subreaper inherits what its ranks left behind.
-  static void clear() {
-    const double limit_s = monotonic_s() + kClearLimit_s;
-    while (monotonic_s() < limit_s) {
-      const std::vector<Process> left = descendants(list_processes(), getpid());
-      if (left.empty()) return;
-      for (const Process& process : left) kill(process.pid, SIGKILL);
-      while (waitpid(-1, nullptr, WNOHANG) > 0) {
-      }
-      usleep(2000);  // for the kernel to take them down; there is no event for a stranger's end
     }
   }
 

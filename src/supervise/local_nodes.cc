@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fmt/core.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,29 +14,16 @@
 #include "base/loop.h"
 #include "base/proctable.h"
 #include "base/text.h"
+#include "supervise/deaths.h"
 #include "supervise/local_node.h"
 
 namespace ezpz::supervise {
 namespace {
 
-// Deaths this close together are told in one line a host, as srun does.
-constexpr double kGather_s = 0.03;
 constexpr int kNodeLostCode = 137;
 constexpr double kUnkillableWait_s = 5;
 
 void say(const std::string& line) { write_all(2, "ezpz local: " + line + "\n"); }
-
-std::string describe_death(Exit exit) {
-  if (exit.signal == 0) return "Exited with exit code " + std::to_string(exit.code);
-  const char* name = sigdescr_np(exit.signal);
-  return std::string(name != nullptr ? name : "Unknown signal") +
-         (exit.core ? " (core dumped)" : "");
-}
-
-std::string ranks_phrase(const std::set<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") +
-         ranges(std::vector<int>(ranks.begin(), ranks.end()));
-}
 
 struct NodeHandle {
   std::string host;
@@ -71,7 +57,7 @@ class Launcher {
       first_rank += run_.ranks_on_host[i];
     }
     loop_.run_until([this] { return all_ended(); });
-    tell_deaths();
+    deaths_.tell();
     return code_;
   }
 
@@ -168,7 +154,7 @@ class Launcher {
       node.running.erase(report.rank);
       if (report.exit.clean()) continue;
       if (code_ == 0) code_ = report.exit.shell_code();
-      add_death(node.host, describe_death(report.exit), report.rank);
+      deaths_.add(node.host, report.exit, report.rank);
       consider_teardown();
     }
   }
@@ -182,39 +168,19 @@ class Launcher {
     if (node.running.empty()) return;
     // The node process is gone and did not report its ranks: the node itself is lost.
     kill_session(node.pid, SIGKILL);
-    tell_deaths();
+    deaths_.tell();
     say("error: Node failure on " + printable(node.host));
     if (code_ == 0) code_ = kNodeLostCode;
     consider_teardown();
-  }
-
-  void add_death(const std::string& host, const std::string& how, int rank) {
-    for (Death& death : deaths_) {
-      if (death.host == host && death.how == how) {
-        death.ranks.insert(rank);
-        return;
-      }
-    }
-    deaths_.push_back({host, how, {rank}});
-    if (deaths_.size() == 1) gather_ = loop_.after(kGather_s, [this] { tell_deaths(); });
-  }
-
-  void tell_deaths() {
-    loop_.cancel(gather_);
-    for (const Death& death : deaths_) {
-      say(fmt::format("error: {}: {}: {}", printable(death.host), ranks_phrase(death.ranks),
-                      death.how));
-    }
-    deaths_.clear();
   }
 
   // The first bad end takes the others along, once it has been told.
   void consider_teardown() {
     if (!run_.kill_on_bad_exit || tearing_down_ || stopping_) return;
     tearing_down_ = true;
-    loop_.after(kGather_s * 2, [this] {
+    loop_.after(Deaths::kGather_s * 2, [this] {
       order_all(SIGTERM);
-      tell_deaths();
+      deaths_.tell();
       say("terminating the other ranks");
       loop_.after(run_.kill_wait_s, [this] { kill_all(); });
     });
@@ -227,7 +193,7 @@ class Launcher {
     loop_.after(kUnkillableWait_s, [this] {
       for (const auto& node : nodes_) {
         if (node->ended) continue;
-        tell_deaths();
+        deaths_.tell();
         say("error: " + printable(node->host) + ": " + ranks_phrase(node->running) +
             " did not end on SIGKILL");
         if (code_ == 0) code_ = kNodeLostCode;
@@ -236,18 +202,11 @@ class Launcher {
     });
   }
 
-  struct Death {
-    std::string host;
-    std::string how;
-    std::set<int> ranks;
-  };
-
   const LocalRun& run_;
   rlimit users_limit_{};
   Loop loop_;
   std::vector<std::unique_ptr<NodeHandle>> nodes_;
-  std::vector<Death> deaths_;  // in the order hosts were first hit
-  Loop::TimerId gather_ = 0;
+  Deaths deaths_{loop_, say};
   bool stopping_ = false;
   bool tearing_down_ = false;
   int code_ = 0;
