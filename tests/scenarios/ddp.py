@@ -16,10 +16,12 @@ import faults
 from harness import HERE, RUN_MARK, Skip, check, check_equal, main, processes, scenario, skip_all, wait_until
 from mpi_job import Hydra, MpiJob, OpenMpi
 from slurm_job import SlurmJob
+from ssh_job import SshJob
 from training import NODES, free_port, launch
 
 from hosts import Hosts
 from lab import Lab
+from ssh_hosts import SshHosts
 
 BASE = Path("/var/tmp")  # nodes have a /tmp of their own; this they share
 PYTHON = "/usr/bin/python3"  # the distribution's, which has the distribution's torch
@@ -62,8 +64,16 @@ class Mpi:
         return MpiJob(context, self.mpi, ppn=1, command=command, env=ONE_THREAD), HOSTS
 
 
+class Ssh:
+    name = "ssh"
+
+    def start(self, context, command):
+        context.lab = context.lab.get(SshHosts, HOSTS, marks=[RUN_MARK])
+        return SshJob(context, ppn=1, command=command, env=ONE_THREAD), HOSTS
+
+
 # A launcher is one row; start() answers (the job, its hosts in order: two active, one spare).
-LAUNCHERS = (Local(), Srun(), Mpi(Hydra), Mpi(OpenMpi))
+LAUNCHERS = (Local(), Srun(), Mpi(Hydra), Mpi(OpenMpi), Ssh())
 
 
 class Clusters:
