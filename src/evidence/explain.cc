@@ -77,6 +77,8 @@ Look Explainer::look(const Entry& entry, std::string_view message, const Outcome
   size_t free_begin = 0;
   size_t free_end = 0;
   const Taken* winner = nullptr;
+  // Which network is used stands in lines that tell something else, too (matcher.cc).
+  const bool claims = !is_equipment(entry.spec.event);
   while (free_end == 0 && regex.find(message, from, &groups) && !groups[0].empty()) {
     const auto begin = static_cast<size_t>(groups[0].data() - message.data());
     from = begin + groups[0].size();
@@ -84,7 +86,7 @@ Look Explainer::look(const Entry& entry, std::string_view message, const Outcome
     const auto overlap = std::find_if(taken_.begin(), taken_.end(), [&](const Taken& other) {
       return begin < other.end && other.begin < from;
     });
-    if (overlap == taken_.end() || entry.spec.purpose != Purpose::fact) {
+    if (overlap == taken_.end() || entry.spec.purpose != Purpose::fact || !claims) {
       free_begin = begin;
       free_end = from;
       look.captures = named_groups(regex, groups);
@@ -119,7 +121,7 @@ Look Explainer::look(const Entry& entry, std::string_view message, const Outcome
     // What it took from a preface, or from the line's label.
     if (known == look.captures.end()) look.captures.push_back(std::move(field));
   }
-  taken_.push_back({free_begin, free_end, &entry});
+  if (claims) taken_.push_back({free_begin, free_end, &entry});
   return look;
 }
 

@@ -237,6 +237,9 @@ TEST(IncidentLog24, TorchsRefusalOfTiedWeightsInTwoGroupsIsTheEnvironmentWithARe
           "[rank0]: ValueError: Parameter 'model.embed_tokens.weight' is shared with a parameter "
           "already managed by another FSDP group. For shared/tied parameters, use "
           "fully_shard([module_a, module_b]) to place them in the same FSDP group.\n"
+          "[rank4]: ValueError: Parameter 'model.embed_tokens.weight' is shared with a parameter "
+          "already managed by another FSDP group. For shared/tied parameters, use "
+          "fully_shard([module_a, module_b]) to place them in the same FSDP group.\n"
           "srun: error: nid001304: tasks 0-3: Exited with exit code 1\n"
           "srun: error: nid001306: tasks 4-7: Exited with exit code 1\n",
       .hosts = {"nid001304", "nid001306"},
