@@ -103,7 +103,11 @@ AttemptOutcome LiveWorld::run_attempt(const AttemptInput& input) {
                                     [&](std::string_view bytes) { attempt.stream->feed(bytes); },
                                     [&](Fact fact) {
                                       if (journal_) journal_->note("self", to_json(fact));
-                                      attempt.stream->note(std::move(fact));
+                                      if (attempt.stream) {
+                                        attempt.stream->note(std::move(fact));
+                                      } else {
+                                        attempt.before_stream.push_back(std::move(fact));
+                                      }
                                     }});
   attempt.supervisor = &supervisor;
 
@@ -220,7 +224,11 @@ void LiveWorld::tell_losses(const supervise::Outcome& end, int attempt, int log_
 
 // From here on the attempt's output is understood.
 void LiveWorld::listen(Attempt& attempt, const launch::Plan& plan) {
-  attempt.stream.emplace(grammar());
+  // Not in one go: loading the grammar may wait for the disk, and signals are heard meanwhile.
+  const evidence::Grammar& understood = grammar();
+  attempt.stream.emplace(understood);
+  for (Fact& fact : attempt.before_stream) attempt.stream->note(std::move(fact));
+  attempt.before_stream.clear();
   attempt.stream->on_fact([this, &attempt, &plan](const Fact& fact) {
     if (fact.event == Event::placement && last_step_id_.empty() && is_our_step(fact.step_id)) {
       last_step_id_ = fact.step_id;

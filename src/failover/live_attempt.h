@@ -17,6 +17,7 @@ namespace ezpz::failover {
 
 struct LiveWorld::Attempt {
   std::optional<evidence::Stream> stream;  // once the launcher runs
+  std::vector<Fact> before_stream;         // of our own, noted until then: a stop may come early
   supervise::Supervisor* supervisor = nullptr;
   verdict::SchedulerView view;
   std::vector<std::string> hosts;  // spelled

@@ -46,8 +46,13 @@ Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, 
   Tee tee(loop_, terminal, log, hooks_.on_output);
   tee_ = &tee;
 
+  const auto not_started = [this](const Error& error) {
+    tee_ = nullptr;
+    plan_ = nullptr;
+    return error;
+  };
   Result<Pipe> output = make_pipe();
-  if (!output) return output.error();
+  if (!output) return not_started(output.error());
   fcntl(output->write.get(), F_SETPIPE_SZ, kPipe_bytes);  // refused above the user's limit: fine
   SpawnSpec spec;
   spec.argv = plan.argv;
@@ -57,7 +62,7 @@ Result<Outcome> Supervisor::run(const launch::Plan& plan, Tee::Outlet terminal, 
   spec.parent_death_signal = SIGKILL;  // the keeper's job too; two are better at 3 a.m.
   outcome_.started_s = wall_s();
   const Result<pid_t> pid = spawn(spec);
-  if (!pid) return pid.error();
+  if (!pid) return not_started(pid.error());
   pid_ = *pid;
   output->write.reset();
   keeper_.guard_session(pid_);
