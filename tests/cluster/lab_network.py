@@ -72,6 +72,9 @@ class Network:
         veth = self.veth(index)
         run_ip("link", "add", veth, "type", "veth", "peer", "name", "hsn0", "netns", str(init_pid))
         run_ip("link", "set", veth, "master", self.bridge, "up")
+        # A host that is booted anew has a new link address: whoever knew the old one would go on
+        # sending there for ten seconds and more.
+        run_ip("neigh", "flush", "dev", self.bridge)
         inside = ["nsenter", f"--net=/proc/{init_pid}/ns/net", "ip", "-batch", "-"]
         batch = f"addr add {self.address(index)}/24 dev hsn0\nlink set hsn0 up\n"
         subprocess.run(inside, input=batch, text=True, check=True, timeout=20)
