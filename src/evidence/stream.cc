@@ -139,7 +139,10 @@ void Stream::State::match(std::string_view segment, const std::vector<Hit>& foun
       fact.step = progress.last_step.value_or(-1);
     }
     const Fact* kept = store.add(std::move(fact));
-    if (kept != nullptr && on_fact) on_fact(*kept);
+    if (kept != nullptr && on_fact) {
+      const Fact told = *kept;  // a copy: who hears it may note a fact, and the store then moves
+      on_fact(told);
+    }
     const bool heard_before =
         kept == nullptr && is_equipment(tables.entries[outcome.origin[i]].spec.event);
     if (settled || (heard_before && ++heard[outcome.origin[i]] == kHeardEnough)) {

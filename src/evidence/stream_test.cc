@@ -88,6 +88,23 @@ const std::string& hard_text() {
   return text;
 }
 
+TEST(Stream, WhoHearsOfAFactMayNoteOthersMeanwhile) {
+  Stream stream(test_grammar());
+  std::vector<std::string> heard;
+  stream.on_fact([&](const Fact& fact) {
+    for (int i = 0; i < 200; ++i) {
+      Fact noted;
+      noted.source = Source::self;
+      noted.pattern = "self." + std::to_string(heard.size()) + "." + std::to_string(i);
+      stream.note(std::move(noted));
+    }
+    heard.push_back(fact.host);
+  });
+  stream.feed("srun: error: Node failure on nid001306\nsrun: error: Node failure on nid001307\n");
+  stream.finish();
+  EXPECT_EQ(heard, (std::vector<std::string>{"nid001306", "nid001307"}));
+}
+
 TEST(Stream, ChunkBoundariesNeverChangeAnything) {
   const std::string& text = hard_text();
   const std::string whole = in_chunks(text, {});

@@ -282,7 +282,7 @@ def more_faults_than_spares_end_as_exhausted(context):
 def silence_alone_convicts_nobody(context):
     """A hang without any evidence, with --blind never: the watchdog ends the attempt, the probe through ssh
     finds every host well, and nobody is blamed."""
-    flags = ["--timeout", 3, "--grace", 1, "--blind", "never", "--max-failover-retries", 1]
+    flags = ["--timeout", 12, "--grace", 1, "--blind", "never", "--max-failover-retries", 1]
     job = SshJob(context, "--hang-at-step", 6, "--fault-on-host", NAMES[1], flags=flags)
     check_faults(job, "hang", 1, [2, 3])
     check_equal(job.verdicts()[0], "hang", "first verdict")
