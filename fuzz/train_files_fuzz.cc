@@ -1,12 +1,13 @@
 // Any bytes are a checkpoint's manifest, a shard's description, a stream's index, a sampler's state
-// or a file of tokens, or an error; a manifest that covers its tensors still does when written
-// again.
+// or a file of tokens, a tokenizer, or an error; a manifest that covers its tensors still does when
+// written again.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "train/checkpoint/manifest.h"
 #include "train/data/sampler.h"
+#include "train/data/sentencepiece.h"
 #include "train/data/stream_source.h"
 #include "train/data/token_shard.h"
 
@@ -28,6 +29,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (const auto state = parse_sampler_state(text); state.ok()) {
     if (!parse_sampler_state(format_sampler_state(*state)).ok()) abort();
+  }
+  if (const auto tokenizer = parse_sentencepiece(text, "f"); tokenizer.ok()) {
+    for (const int32_t token : (*tokenizer)->encode(text.substr(0, 200))) {
+      if (token < 0 || token >= (*tokenizer)->vocab_size()) abort();
+    }
   }
   const auto tokens = parse_token_shard_header(text.substr(0, 64), size, "f");
   if (tokens.ok() && tokens->tokens * tokens->token_bytes + 64 != size) abort();
