@@ -38,7 +38,6 @@ class Batches {
   TokenSource& source_;
   Sampler& sampler_;
   BatchLayout layout_;
-  uint64_t seq_len_;
   std::vector<int64_t> tokens_;
 };
 

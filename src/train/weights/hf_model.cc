@@ -117,7 +117,9 @@ Result<HfModel> HfModel::open(const std::string& dir) {
   if (!names) return names.error();
   std::map<std::string, std::string> seen;
   for (const std::string& name : *names) {
-    Result<SafetensorsFile> file = SafetensorsFile::open(dir + "/" + name);
+    std::string path = dir;
+    path.append("/").append(name);
+    Result<SafetensorsFile> file = SafetensorsFile::open(path);
     if (!file) return file.error();
     for (const TensorInfo& tensor : file->tensors()) {
       const auto [other, is_new] = seen.emplace(tensor.name, name);
