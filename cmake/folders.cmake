@@ -1,10 +1,12 @@
 find_package(Threads REQUIRED)
 
 # One static library per folder of src/: every NAME/*.cc that is not a test or a main. Tests of the
-# folder (NAME/*_test.cc) become one executable, run by ctest as "unit.NAME".
-function(ezpz_folder name)
+# folder (NAME/*_test.cc) become one executable, run by ctest as "unit.NAME". In the names of targets
+# a folder within a folder is written with an underscore: train/data is ezpz_train_data.
+function(ezpz_folder folder)
   cmake_parse_arguments(arg "" "" "USES;EMBED;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
@@ -12,7 +14,7 @@ function(ezpz_folder name)
     ezpz_embed(${data} embedded)
     list(APPEND sources ${embedded})
   endforeach()
-  set(uses ${arg_USES})
+  string(REPLACE "/" "_" uses "${arg_USES}")
   list(TRANSFORM uses PREPEND ezpz_)
   add_library(ezpz_${name} STATIC ${sources})
   target_link_libraries(ezpz_${name} PUBLIC ezpz_flags ${uses} ${arg_LIBS} Threads::Threads)

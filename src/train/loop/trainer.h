@@ -1,0 +1,44 @@
+// A model, its data and its optimizer, step by step. C++17.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "train/loop/metrics.h"
+#include "train/loop/options.h"
+#include "train/loop/synthetic.h"
+#include "train/model/model.h"
+#include "train/optim/optimizer.h"
+#include "train/optim/schedule.h"
+#include "train/parallel/comm.h"
+#include "train/parallel/sharded.h"
+
+namespace ezpz::train {
+
+class Trainer {
+ public:
+  // comm: the ranks that share the data and the model's parts; must outlive this.
+  Trainer(const TrainOptions&, Comm* comm);
+
+  // One update, reported with the mean loss over all tokens of all ranks.
+  StepReport step();
+
+  [[nodiscard]] Sharded& units() { return units_; }
+  [[nodiscard]] int64_t tokens_per_step() const;
+
+ private:
+  void read_micro_batch(int64_t micro_step);
+
+  TrainOptions options_;
+  Comm* comm_;
+  Sharded units_;
+  Model model_;
+  Optimizer optimizer_;
+  Schedule schedule_;
+  std::unique_ptr<TokenSource> data_;
+  std::vector<int32_t> sample_, tokens_, targets_;
+  long steps_ = 0;
+};
+
+}  // namespace ezpz::train
