@@ -18,7 +18,8 @@ void linear_input_gradient(float* dx, const float* d_out, const float* w, int64_
 void linear_weight_gradient(float* dw, const float* d_out, const float* x, int64_t rows,
                             int64_t inputs, int64_t outputs, Sum sum);
 
-// What this machine's BLAS does at best with the threads set: the CPU's peak that MFU is a share of.
+// What this machine's BLAS does at best with the threads set: the CPU's peak that MFU is a share
+// of.
 double measured_peak_gflops();
 // Which BLAS that is, from the library that was loaded: "libopenblas (openmp) ..." or a path.
 std::string blas_flavour();

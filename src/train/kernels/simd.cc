@@ -284,9 +284,20 @@ double square_sum(const float* x, int64_t n) {
 }  // namespace
 
 extern const Simd EZPZ_JOIN(kSimd_, EZPZ_ISA);
-const Simd EZPZ_JOIN(kSimd_, EZPZ_ISA) = {
-    EZPZ_TEXT(EZPZ_ISA), rmsnorm,      rmsnorm_backward,      rope,     swiglu, swiglu_backward,
-    cross_entropy,       softmax_tile, softmax_tile_backward, row_dots, adamw,  add,
-    add_scaled,          scale,        square_sum};
+const Simd EZPZ_JOIN(kSimd_, EZPZ_ISA) = {EZPZ_TEXT(EZPZ_ISA),
+                                          rmsnorm,
+                                          rmsnorm_backward,
+                                          rope,
+                                          swiglu,
+                                          swiglu_backward,
+                                          cross_entropy,
+                                          softmax_tile,
+                                          softmax_tile_backward,
+                                          row_dots,
+                                          adamw,
+                                          add,
+                                          add_scaled,
+                                          scale,
+                                          square_sum};
 
 }  // namespace ezpz::train

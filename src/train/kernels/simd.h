@@ -61,7 +61,7 @@ struct Simd {
                    int64_t stride);
 
   void (*adamw)(float* p, float* m, float* v, const float* g, int64_t n, const AdamStep& step);
-  void (*add)(float* y, const float* x, int64_t n);              // y += x
+  void (*add)(float* y, const float* x, int64_t n);                  // y += x
   void (*add_scaled)(float* y, const float* x, float a, int64_t n);  // y += a * x
   void (*scale)(float* x, float a, int64_t n);
   double (*square_sum)(const float* x, int64_t n);

@@ -41,9 +41,10 @@ std::string preset_names() {
 }
 
 FlagTable make_table(Raw* raw, TrainOptions* options) {
-  FlagTable table("ezpz-train [flags]",
-                  "Trains a Llama-style language model: alone, or as a rank of any launcher. Prints "
-                  "a line a step with the loss, tokens/s and MFU.");
+  FlagTable table(
+      "ezpz-train [flags]",
+      "Trains a Llama-style language model: alone, or as a rank of any launcher. Prints "
+      "a line a step with the loss, tokens/s and MFU.");
   table.section("Model");
   table.add_string({"--model"}, "NAME", "A preset: " + preset_names() + ". Default: debug.",
                    &raw->model);
@@ -63,10 +64,11 @@ FlagTable make_table(Raw* raw, TrainOptions* options) {
   table.add_int({"--seq-len"}, "N", "Tokens of a sequence. Default: the preset's.", 1, &raw->seq);
   table.add_int({"--grad-accum"}, "N", "Micro-steps whose gradients are one step. Default: 1.", 1,
                 &raw->accum);
-  table.add_choice({"--dataset"},
-                   "random: uniform tokens, nothing to learn. chain: each token mostly follows from "
-                   "the one before. Both by --seed. Default: random.",
-                   {"random", "chain"}, &options->dataset);
+  table.add_choice(
+      {"--dataset"},
+      "random: uniform tokens, nothing to learn. chain: each token mostly follows from "
+      "the one before. Both by --seed. Default: random.",
+      {"random", "chain"}, &options->dataset);
   table.add_int({"--seed"}, "N", "Of the initial parameters and the data. Default: 42.", 0,
                 &raw->seed);
   table.add_choice({"--recompute"},

@@ -56,9 +56,9 @@ Result<Place> place_of(const std::map<std::string, std::string>& environment,
     long least;
     std::optional<int>* out;
   };
-  for (const Row& row : {Row{"RANK", 0, &rank}, Row{"WORLD_SIZE", 1, &world},
-                         Row{"LOCAL_RANK", 0, &local_rank},
-                         Row{"LOCAL_WORLD_SIZE", 1, &local_world}, Row{"NODE_RANK", 0, &node}}) {
+  for (const Row& row :
+       {Row{"RANK", 0, &rank}, Row{"WORLD_SIZE", 1, &world}, Row{"LOCAL_RANK", 0, &local_rank},
+        Row{"LOCAL_WORLD_SIZE", 1, &local_world}, Row{"NODE_RANK", 0, &node}}) {
     const Status read = read_number(env, row.name, row.least, kMost, row.out);
     if (!read) return read.error();
   }

@@ -19,8 +19,8 @@ struct Place {
   std::string master_addr;  // set when world > 1
   int master_port = 0;
 
-  // "['nid001329'][device='cpu'][node=0/1][local_rank=0/3][rank=0/7]": the last of each, as in "0/7",
-  // is the highest, as the Python tool prints it.
+  // "['nid001329'][device='cpu'][node=0/1][local_rank=0/3][rank=0/7]": the last of each, as in
+  // "0/7", is the highest, as the Python tool prints it.
   [[nodiscard]] std::string banner() const;
 };
 

@@ -14,7 +14,8 @@ class RandomTokens : public TokenSource {
   void read(int64_t sample, int64_t seq, int32_t* tokens) const override {
     const uint64_t first = static_cast<uint64_t>(sample) * static_cast<uint64_t>(seq + 1);
     for (int64_t i = 0; i <= seq; ++i) {
-      tokens[i] = static_cast<int32_t>(random_bits(key_, first + static_cast<uint64_t>(i)) % vocab_);
+      tokens[i] =
+          static_cast<int32_t>(random_bits(key_, first + static_cast<uint64_t>(i)) % vocab_);
     }
   }
 
@@ -34,7 +35,8 @@ class Chain : public TokenSource {
     for (int64_t i = 0; i <= seq; ++i) {
       const uint64_t bits = random_bits(key_, first + static_cast<uint64_t>(i));
       const bool jumps = i == 0 || bits % 8 == 0;
-      const uint64_t from = jumps ? bits >> 8 : random_bits(next_, static_cast<uint64_t>(tokens[i - 1]));
+      const uint64_t from =
+          jumps ? bits >> 8 : random_bits(next_, static_cast<uint64_t>(tokens[i - 1]));
       tokens[i] = static_cast<int32_t>(from % used_);
     }
   }

@@ -46,8 +46,8 @@ int64_t Trainer::tokens_per_step() const {
   return options_.batch * options_.seq * options_.grad_accum * comm_->size();
 }
 
-// Samples are dealt in the order of steps, micro-steps and ranks: which samples make a step does not
-// depend on how many ranks share them, as long as the global batch is the same.
+// Samples are dealt in the order of steps, micro-steps and ranks: which samples make a step does
+// not depend on how many ranks share them, as long as the global batch is the same.
 void Trainer::read_micro_batch(int64_t micro_step) {
   const int64_t turn = steps_ * options_.grad_accum + micro_step;
   const int64_t first = (turn * comm_->size() + comm_->rank()) * options_.batch;

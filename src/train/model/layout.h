@@ -1,6 +1,6 @@
-// Which parameters a model has and where each lies. Parameters are kept in units: the embedding, each
-// block, the head. A unit is one flat array, so that it is gathered, reduced and updated as a whole;
-// matrices that read the same input stand together and are one product. Readable as C++17.
+// Which parameters a model has and where each lies. Parameters are kept in units: the embedding,
+// each block, the head. A unit is one flat array, so that it is gathered, reduced and updated as a
+// whole; matrices that read the same input stand together and are one product. Readable as C++17.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +42,12 @@ struct TensorParallel {
   int size = 1;
 };
 
-// The embedding, the blocks in order, the head. A tied model's head has only its norm. The shape must
-// be sound, and the tensor parallel size divide heads, kv heads, hidden and vocabulary.
+// The embedding, the blocks in order, the head. A tied model's head has only its norm. The shape
+// must be sound, and the tensor parallel size divide heads, kv heads, hidden and vocabulary.
 std::vector<UnitLayout> unit_layouts(const bench::ModelShape&, TensorParallel = {});
 
-// Writes the initial values of elements begin to end of a unit: the same whatever part is asked for.
+// Writes the initial values of elements begin to end of a unit: the same whatever part is asked
+// for.
 void initialize(float* out, const UnitLayout&, int64_t begin, int64_t end, uint64_t seed);
 
 }  // namespace ezpz::train

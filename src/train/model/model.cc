@@ -88,9 +88,9 @@ void Model::fill_rope_tables() {
   cos_ = at::empty({options_.seq, half}, at::kFloat);
   sin_ = at::empty({options_.seq, half}, at::kFloat);
   for (int64_t i = 0; i < half; ++i) {
-    const double turn = std::pow(options_.shape.rope_theta,
-                                 -static_cast<double>(2 * i) /
-                                     static_cast<double>(options_.shape.head_dim()));
+    const double turn =
+        std::pow(options_.shape.rope_theta,
+                 -static_cast<double>(2 * i) / static_cast<double>(options_.shape.head_dim()));
     for (int64_t position = 0; position < options_.seq; ++position) {
       const double angle = turn * static_cast<double>(position);
       cos_.data_ptr<float>()[position * half + i] = static_cast<float>(std::cos(angle));

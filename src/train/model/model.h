@@ -16,7 +16,8 @@ namespace ezpz::train {
 // What the backward computes again instead of keeping it.
 enum class Recompute {
   none,
-  selective,  // the norms and the feed-forward net's inner products: the widest, cheap to have again
+  selective,  // the norms and the feed-forward net's inner products: the widest, cheap to have
+              // again
   full,       // everything but a block's input
 };
 

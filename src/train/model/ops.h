@@ -1,6 +1,6 @@
-// The operations of the model on tensors: the one place that knows where a tensor lies and calls the
-// kernels for it. Shapes: B batch, S sequence, T = B * S tokens, D model width, F feed-forward width,
-// V vocabulary. A weight is outputs x inputs. Nothing is allocated here. C++17.
+// The operations of the model on tensors: the one place that knows where a tensor lies and calls
+// the kernels for it. Shapes: B batch, S sequence, T = B * S tokens, D model width, F feed-forward
+// width, V vocabulary. A weight is outputs x inputs. Nothing is allocated here. C++17.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,5 @@
-// The learning rate of a step: linear warm-up from 0, then a cosine down to a floor. Readable as C++17.
+// The learning rate of a step: linear warm-up from 0, then a cosine down to a floor. Readable as
+// C++17.
 #pragma once
 
 namespace ezpz::train {

@@ -1,7 +1,7 @@
 // What the trainer asks of a group of ranks. Operations that return a Ticket may still be running;
 // their buffers belong to them until wait() comes back. Every rank of the group must call the same
-// operations in the same order. A peer that is gone, or does not answer in time, makes wait() (or the
-// call) throw PeersLost, which only the training loop catches. Readable as C++17.
+// operations in the same order. A peer that is gone, or does not answer in time, makes wait() (or
+// the call) throw PeersLost, which only the training loop catches. Readable as C++17.
 #pragma once
 
 #include <cstdint>

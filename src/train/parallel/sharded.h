@@ -1,7 +1,7 @@
-// The units of a model, each sharded evenly over the ranks of a group (FSDP): a rank keeps its part of
-// the parameters, gradients and moments. What a unit's computation needs is gathered before and
-// dropped after; its gradient is reduced as soon as it is complete, while the next unit computes. With
-// one rank nothing is copied.
+// The units of a model, each sharded evenly over the ranks of a group (FSDP): a rank keeps its part
+// of the parameters, gradients and moments. What a unit's computation needs is gathered before and
+// dropped after; its gradient is reduced as soon as it is complete, while the next unit computes.
+// With one rank nothing is copied.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,8 @@ class Sharded {
   // none), which must be the unit taken after this one.
   at::Tensor take(size_t unit, int next);
   void drop(size_t unit);
-  // Where to put the gradient of the whole unit. When accumulates() is true it holds that of earlier
-  // micro-steps and must be added to, otherwise all of it must be overwritten.
+  // Where to put the gradient of the whole unit. When accumulates() is true it holds that of
+  // earlier micro-steps and must be added to, otherwise all of it must be overwritten.
   at::Tensor gradient(size_t unit);
   [[nodiscard]] bool accumulates() const { return micro_step_ > 0 && comm_->size() == 1; }
   // The gradient of this micro-step is complete.
@@ -60,8 +60,8 @@ class Sharded {
   std::vector<UnitLayout> layouts_;
   Comm* comm_;
   std::vector<Shard> shards_;
-  std::vector<Slot> gathered_;   // 0: embedding, 1: head, 2 and 3: blocks by turns
-  std::vector<Slot> gradients_;  // the same
+  std::vector<Slot> gathered_;       // 0: embedding, 1: head, 2 and 3: blocks by turns
+  std::vector<Slot> gradients_;      // the same
   std::vector<at::Tensor> reduced_;  // a slot's reduced gradient before it is added
   int micro_step_ = 0;
 };
