@@ -22,13 +22,15 @@ else()
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
 find_library(EZPZ_BLAS NAMES blas openblas)
+find_path(EZPZ_GLOO_INCLUDE gloo/context.h)
 find_path(EZPZ_CBLAS_INCLUDE cblas.h PATH_SUFFIXES ${CMAKE_LIBRARY_ARCHITECTURE} openblas)
-if(NOT Torch_FOUND OR NOT OpenMP_CXX_FOUND OR NOT EZPZ_BLAS OR NOT EZPZ_CBLAS_INCLUDE)
+if(NOT Torch_FOUND OR NOT OpenMP_CXX_FOUND OR NOT EZPZ_BLAS OR NOT EZPZ_CBLAS_INCLUDE
+   OR NOT EZPZ_GLOO_INCLUDE)
   if(EZPZ_TRAIN STREQUAL ON)
-    message(FATAL_ERROR "ezpz-train needs libtorch, OpenMP and a BLAS with cblas.h "
+    message(FATAL_ERROR "ezpz-train needs libtorch, the headers of gloo, OpenMP and a BLAS with cblas.h "
       "(tools/setup --train)")
   endif()
-  message(STATUS "ezpz-train: not built (libtorch, OpenMP or BLAS not found; tools/setup --train)")
+  message(STATUS "ezpz-train: not built (libtorch, gloo, OpenMP or BLAS not found; tools/setup --train)")
   return()
 endif()
 
@@ -73,10 +75,14 @@ separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 add_compile_options(${torch_flags})
 
 ezpz_train_library(plain USES ezpz_base ezpz_bench ezpz_rank ezpz_train_kernels SOURCES
-  model/layout.cc optim/schedule.cc parallel/alone.cc
+  model/layout.cc optim/schedule.cc parallel/alone.cc parallel/shm.cc
   loop/options.cc loop/place.cc loop/synthetic.cc loop/metrics.cc)
 ezpz_train_library(core TORCH USES ezpz_train_plain SOURCES
-  model/ops.cc model/model.cc parallel/sharded.cc optim/optimizer.cc loop/trainer.cc app/run.cc)
+  model/ops.cc model/model.cc parallel/sharded.cc parallel/gloo.cc optim/optimizer.cc
+  loop/trainer.cc app/run.cc)
+# The headers of c10d hide gloo's part behind this; the library has it.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/parallel/gloo.cc PROPERTIES
+  COMPILE_DEFINITIONS USE_C10D_GLOO)
 
 add_executable(ezpz-train ${CMAKE_SOURCE_DIR}/src/train/app/main.cc)
 target_link_libraries(ezpz-train PRIVATE ezpz_train_core)

@@ -6,7 +6,11 @@
 
 namespace ezpz::train {
 
-// The process's exit code.
+// Not sysexits' own meanings, but out of the way of shells, launchers and signals.
+constexpr int kStoppedEarly = 75;  // asked to stop (SIGTERM, SIGINT), and did after a whole step
+constexpr int kPeersLost = 76;     // a peer is gone, did not come, or did not answer in time
+
+// The process's exit code: 0 when all steps are done.
 int train(const TrainOptions&, const Place&);
 
 }  // namespace ezpz::train

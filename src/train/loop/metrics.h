@@ -14,6 +14,7 @@ struct StepReport {
   double gradient_norm = 0;
   double lr = 0;
   double seconds = 0;
+  bool stop = false;  // some rank was asked to stop: all end after this step
 };
 
 class Metrics {

@@ -78,6 +78,10 @@ FlagTable make_table(Raw* raw, TrainOptions* options) {
                    {"none", "selective", "full"}, &options->recompute);
   table.add_int({"--threads"}, "N", "Threads of this rank. Default: the cores it owns.", 1,
                 &raw->threads);
+  table.add_choice({"--transport"},
+                   "How ranks speak to each other: auto (shared memory when all are on one node, "
+                   "else gloo), or gloo (TCP) always. Default: auto.",
+                   {"auto", "gloo"}, &options->transport);
   table.add_switch({"--compile"}, "Accepted for scripts' sake: the kernels are fused already.",
                    &options->compile);
 
@@ -98,7 +102,8 @@ FlagTable make_table(Raw* raw, TrainOptions* options) {
   table.epilogue(
       "Rank and peers come from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or from the "
       "variables of PALS, PMI, Open MPI or SLURM.\n\n"
-      "Exit codes: 0 all steps done; 2 bad usage or environment.");
+      "Exit codes: 0 all steps done; 2 bad usage or environment; 75 stopped by SIGTERM or SIGINT "
+      "after a whole step, before the last; 76 peers lost, one line on stderr says what was seen.");
   return table;
 }
 

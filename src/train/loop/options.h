@@ -26,6 +26,7 @@ struct TrainOptions {
   std::string optimizer = "adamw";
   std::string recompute = "none";
   int threads = 0;  // 0: the cores this rank owns
+  std::string transport = "auto";
   bool compile = false;
   bool json = false;
 };

@@ -58,7 +58,7 @@ void Trainer::read_micro_batch(int64_t micro_step) {
   }
 }
 
-StepReport Trainer::step() {
+StepReport Trainer::step(bool asked_to_stop) {
   const auto begin = std::chrono::steady_clock::now();
   // Gradients are averaged over ranks as they are reduced; what is left is this rank's share.
   const auto rank_tokens = static_cast<double>(options_.batch * options_.seq * options_.grad_accum);
@@ -69,10 +69,11 @@ StepReport Trainer::step() {
     loss += model_.forward_backward(tokens_.data(), targets_.data(),
                                     static_cast<float>(1.0 / rank_tokens));
   }
-  loss /= rank_tokens;
-  comm_->wait(comm_->all_reduce_sum(&loss, 1));
+  double shared[] = {loss / rank_tokens, asked_to_stop ? 1.0 : 0.0};
+  comm_->wait(comm_->all_reduce_sum(shared, 2));
   StepReport report;
-  report.loss = loss / comm_->size();
+  report.loss = shared[0] / comm_->size();
+  report.stop = shared[1] > 0;
   report.lr = schedule_.at(steps_);
   report.gradient_norm = optimizer_.step(report.lr);
   report.step = ++steps_;

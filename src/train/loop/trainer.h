@@ -21,8 +21,9 @@ class Trainer {
   // comm: the ranks that share the data and the model's parts; must outlive this.
   Trainer(const TrainOptions&, Comm* comm);
 
-  // One update, reported with the mean loss over all tokens of all ranks.
-  StepReport step();
+  // One update, reported with the mean loss over all tokens of all ranks. All ranks learn whether
+  // one was asked to stop.
+  StepReport step(bool asked_to_stop = false);
 
   [[nodiscard]] Sharded& units() { return units_; }
   [[nodiscard]] int64_t tokens_per_step() const;

@@ -44,6 +44,7 @@ class Hub {
 class ThreadComm : public Comm {
  public:
   ThreadComm(Hub* hub, int rank, Planted planted) : hub_(hub), rank_(rank), planted_(planted) {}
+  [[nodiscard]] Hub* hub() const { return hub_; }
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(hub_->shown().size()); }
   void barrier() override { hub_->meet(); }
