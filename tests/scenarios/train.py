@@ -101,7 +101,8 @@ def ranks_train_as_one_process_does(context):
     """Two and four processes, over gloo or shared memory, have the losses and gradient norms of one, at equal global batch."""
     alone = trained(context, 1, "--train-iters", 20, "--batch-size", 4).steps()
     for count, flags in ((2, ("--batch-size", 1, "--grad-accum", 2, "--transport", "gloo")), (2, ("--batch-size", 2)),
-                         (4, ("--batch-size", 1)), (4, ("--batch-size", 1, "--tied", "--transport", "gloo"))):
+                         (4, ("--batch-size", 1)), (2, ("--batch-size", 4, "--tp", 2)),
+                         (4, ("--batch-size", 2, "--tp", 2, "--transport", "gloo")), (4, ("--batch-size", 1, "--tied", "--transport", "gloo"))):
         if "--tied" in flags:
             alone = trained(context, 1, "--train-iters", 20, "--batch-size", 4, "--tied").steps()
         ranks = trained(context, count, "--train-iters", 20, *flags)
@@ -152,6 +153,7 @@ def what_cannot_be_is_refused(context):
         (["--model", "no-such"], {}, "no-such"),
         (["--transport", "ucx"], {}, "gloo"),
         (["--tp", "2"], {}, "--tp"),
+        (["--tp", "4"], {}, "kv heads"),
         (["--n-heads", "3"], {}, "n-heads"),
         (["--lr", "-1"], {}, "--lr"),
         (["extra"], {}, "extra"),

@@ -50,9 +50,9 @@ void listen_for_stop() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-int train_with(const TrainOptions& options, const Place& place, Comm* comm) {
+int train_with(const TrainOptions& options, const Place& place, const Groups& groups) {
   const double peak_flops = announce(options, place);
-  Trainer trainer(options, comm);
+  Trainer trainer(options, groups.data.get(), groups.tensor.get());
   const bench::TokenCost cost = bench::token_cost(options.shape, options.seq);
   Metrics metrics(trainer.tokens_per_step(), place.world, static_cast<double>(cost.total()),
                   peak_flops);
@@ -70,19 +70,29 @@ int train_with(const TrainOptions& options, const Place& place, Comm* comm) {
     say(metrics.summary(bench::parameter_count(options.shape)));
   }
   // Rank 0 keeps the place where all meet: it leaves last.
-  comm->barrier();
+  groups.world->barrier();
   return stopped ? kStoppedEarly : 0;
 }
 
 }  // namespace
 
 int train(const TrainOptions& options, const Place& place) {
+  if (place.world % options.tp != 0) {
+    log::error(
+        fmt::format("{} ranks do not divide into groups of {}: --tp", place.world, options.tp));
+    return 2;
+  }
   listen_for_stop();
   if (place.local_rank == 0) say(place.banner());
   try {
-    std::unique_ptr<Comm> comm = place.world > 1 ? make_gloo(place) : make_alone();
-    if (options.transport == "auto") comm = over_shm(std::move(comm), place.host);
-    return train_with(options, place, comm.get());
+    Groups groups = place.world > 1 ? make_gloo(place, options.tp)
+                                    : Groups{make_alone(), make_alone(), make_alone()};
+    if (options.transport == "auto") {
+      for (auto* group : {&groups.data, &groups.tensor}) {
+        *group = over_shm(std::move(*group), place.host);
+      }
+    }
+    return train_with(options, place, groups);
   } catch (const PeersLost& lost) {
     log::error(fmt::format("rank {} on {} lost its peers: {}", place.rank,
                            printable(place.host, 80), lost.what()));

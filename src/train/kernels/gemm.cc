@@ -56,13 +56,19 @@ double measured_peak_gflops() {
 }
 
 std::string blas_flavour() {
-  if (void* symbol = dlsym(RTLD_DEFAULT, "openblas_get_config")) {
-    std::string config = reinterpret_cast<char* (*)()>(symbol)();
-    if (void* kind = dlsym(RTLD_DEFAULT, "openblas_get_parallel")) {
-      const int parallel = reinterpret_cast<int (*)()>(kind)();
-      config += parallel == 2 ? "(openmp)" : parallel == 1 ? "(pthread)" : "(sequential)";
+  const auto symbol = [](const char* name) { return dlsym(RTLD_DEFAULT, name); };
+  if (void* config = symbol("openblas_get_config")) {
+    // "OpenBLAS 0.3.21 NO_LAPACKE ... Prescott ...": its core is what it was built on, not this one.
+    std::string text = reinterpret_cast<char* (*)()>(config)();
+    text = text.substr(0, text.find(' ', text.find(' ') + 1));
+    if (void* core = symbol("openblas_get_corename")) {
+      text += std::string(" ") + reinterpret_cast<char* (*)()>(core)();
     }
-    return config;
+    if (void* kind = symbol("openblas_get_parallel")) {
+      const int parallel = reinterpret_cast<int (*)()>(kind)();
+      text += parallel == 2 ? " openmp" : parallel == 1 ? " pthread" : " sequential";
+    }
+    return text;
   }
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&cblas_sgemm), &info) != 0 && info.dli_fname != nullptr) {

@@ -21,7 +21,7 @@ void linear_weight_gradient(float* dw, const float* d_out, const float* x, int64
 // What this machine's BLAS does at best with the threads set: the CPU's peak that MFU is a share
 // of.
 double measured_peak_gflops();
-// Which BLAS that is, from the library that was loaded: "libopenblas (openmp) ..." or a path.
+// Which BLAS that is, as the loaded library tells: "OpenBLAS 0.3.21 SkylakeX openmp", or its path.
 std::string blas_flavour();
 
 // For this process: OpenMP's and so BLAS's.

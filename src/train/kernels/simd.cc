@@ -168,6 +168,43 @@ void cross_entropy(float* logits, float* losses, const int32_t* targets, float s
   }
 }
 
+void row_max(float* top, const float* x, int64_t rows, int64_t columns) {
+#pragma omp parallel for
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = x + r * columns;
+    float most = row[0];
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < columns; ++i) most = row[i] > most ? row[i] : most;
+    top[r] = most;
+  }
+}
+
+void row_exp(float* x, float* sums, const float* top, int64_t rows, int64_t columns) {
+#pragma omp parallel for
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = x + r * columns;
+    const float most = top[r];
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < columns; ++i) {
+      const float e = exp_of(row[i] - most);
+      row[i] = e;
+      sum += e;
+    }
+    sums[r] = sum;
+  }
+}
+
+void row_scale(float* x, const float* factors, int64_t rows, int64_t columns) {
+#pragma omp parallel for
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = x + r * columns;
+    const float factor = factors[r];
+#pragma omp simd
+    for (int64_t i = 0; i < columns; ++i) row[i] *= factor;
+  }
+}
+
 inline int64_t valid_columns(int64_t row, int64_t columns, int64_t first_valid) {
   const int64_t valid = first_valid + row;
   return valid < columns ? valid : columns;
@@ -291,6 +328,9 @@ const Simd EZPZ_JOIN(kSimd_, EZPZ_ISA) = {EZPZ_TEXT(EZPZ_ISA),
                                           swiglu,
                                           swiglu_backward,
                                           cross_entropy,
+                                          row_max,
+                                          row_exp,
+                                          row_scale,
                                           softmax_tile,
                                           softmax_tile_backward,
                                           row_dots,

@@ -47,6 +47,11 @@ struct Simd {
   void (*cross_entropy)(float* logits, float* losses, const int32_t* targets, float scale,
                         int64_t rows, int64_t vocab);
 
+  // The same in parts, for a row whose columns lie on several ranks.
+  void (*row_max)(float* top, const float* x, int64_t rows, int64_t columns);
+  void (*row_exp)(float* x, float* sums, const float* top, int64_t rows, int64_t columns);
+  void (*row_scale)(float* x, const float* factors, int64_t rows, int64_t columns);
+
   // For one thread each, over a tile of attention scores; columns valid[r] and on are masked.
   // Exponentials of scale * score minus the row's maximum, divided by their sum; lse gets the
   // logarithm of the sum, in scaled scores.

@@ -1,5 +1,6 @@
 #include "train/loop/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -12,7 +13,7 @@ namespace {
 struct Raw {
   std::string model = "debug";
   std::optional<long> dim, layers, heads, kv_heads, hidden, vocab, seq;
-  std::optional<long> batch, accum, steps, seed, warmup, threads;
+  std::optional<long> batch, accum, steps, seed, warmup, threads, tp;
   bool tied = false;
 };
 
@@ -78,6 +79,11 @@ FlagTable make_table(Raw* raw, TrainOptions* options) {
                    {"none", "selective", "full"}, &options->recompute);
   table.add_int({"--threads"}, "N", "Threads of this rank. Default: the cores it owns.", 1,
                 &raw->threads);
+  table.add_int(
+      {"--tp"}, "N",
+      "Ranks that divide each matrix (tensor parallel); must divide the ranks, heads, kv "
+      "heads, hidden width and vocabulary. The rest are data-parallel (FSDP). Default: 1.",
+      1, &raw->tp);
   table.add_choice({"--transport"},
                    "How ranks speak to each other: auto (shared memory when all are on one node, "
                    "else gloo), or gloo (TCP) always. Default: auto.",
@@ -105,6 +111,23 @@ FlagTable make_table(Raw* raw, TrainOptions* options) {
       "Exit codes: 0 all steps done; 2 bad usage or environment; 75 stopped by SIGTERM or SIGINT "
       "after a whole step, before the last; 76 peers lost, one line on stderr says what was seen.");
   return table;
+}
+
+Status check_tp(const bench::ModelShape& shape, long tp) {
+  struct Row {
+    const char* what;
+    int64_t count;
+  };
+  for (const Row& row :
+       {Row{"heads", shape.heads}, Row{"kv heads", shape.kv_heads},
+        Row{"the hidden width", shape.hidden}, Row{"the vocabulary", shape.vocab}}) {
+    if (row.count % tp != 0) {
+      return Error{
+          "does not divide " + std::string(row.what) + " (" + std::to_string(row.count) + ")",
+          "--tp " + std::to_string(tp), "each rank has the same part of every matrix"};
+    }
+  }
+  return success();
 }
 
 Result<bench::ModelShape> shape_of(const Raw& raw) {
@@ -154,6 +177,9 @@ Result<Parsed> parse_options(const std::vector<std::string>& words) {
   const Result<bench::ModelShape> shape = shape_of(raw);
   if (!shape) return shape.error();
   o.shape = *shape;
+  o.tp = static_cast<int>(std::min(raw.tp.value_or(1), 1L << 20));
+  const Status divides = check_tp(o.shape, o.tp);
+  if (!divides) return divides.error();
   o.seq = o.shape.seq;
   o.batch = raw.batch.value_or(1);
   o.grad_accum = raw.accum.value_or(1);

@@ -25,6 +25,7 @@ struct TrainOptions {
   double clip = 1.0;
   std::string optimizer = "adamw";
   std::string recompute = "none";
+  int tp = 1;       // ranks that divide each matrix
   int threads = 0;  // 0: the cores this rank owns
   std::string transport = "auto";
   bool compile = false;

@@ -26,12 +26,16 @@ OptimizerOptions optimizer_options(const TrainOptions& o) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainOptions& options, Comm* comm)
+// The order in which the model is divided: tensor parallelism cuts the matrices, what it leaves to
+// a rank is flattened into units, and each unit is sharded over the data-parallel ranks. The
+// optimizer sees only the last.
+Trainer::Trainer(const TrainOptions& options, Comm* data, Comm* tensor)
     : options_(options),
-      comm_(comm),
-      units_(unit_layouts(options.shape), comm, options.seed),
-      model_(model_options(options), &units_),
-      optimizer_(optimizer_options(options), &units_, comm),
+      comm_(data),
+      tp_(tensor),
+      units_(unit_layouts(options.shape, {tensor->rank(), tensor->size()}), data, options.seed),
+      model_(model_options(options), &units_, tensor),
+      optimizer_(optimizer_options(options), &units_, data, tensor),
       data_(make_synthetic(options.dataset, options.seed, options.shape.vocab)),
       sample_(static_cast<size_t>(options.seq + 1)),
       tokens_(static_cast<size_t>(options.batch * options.seq)),
@@ -71,6 +75,7 @@ StepReport Trainer::step(bool asked_to_stop) {
   }
   double shared[] = {loss / rank_tokens, asked_to_stop ? 1.0 : 0.0};
   comm_->wait(comm_->all_reduce_sum(shared, 2));
+  tp_->wait(tp_->all_reduce_sum(&shared[1], 1));
   StepReport report;
   report.loss = shared[0] / comm_->size();
   report.stop = shared[1] > 0;

@@ -18,8 +18,9 @@ namespace ezpz::train {
 
 class Trainer {
  public:
-  // comm: the ranks that share the data and the model's parts; must outlive this.
-  Trainer(const TrainOptions&, Comm* comm);
+  // data: the ranks that have different samples and share the model's parts (FSDP); tensor: those
+  // that have the same samples and divide the matrices. Both must outlive this.
+  Trainer(const TrainOptions&, Comm* data, Comm* tensor);
 
   // One update, reported with the mean loss over all tokens of all ranks. All ranks learn whether
   // one was asked to stop.
@@ -33,6 +34,7 @@ class Trainer {
 
   TrainOptions options_;
   Comm* comm_;
+  Comm* tp_;
   Sharded units_;
   Model model_;
   Optimizer optimizer_;

@@ -14,8 +14,8 @@ namespace {
 // The head's logits are held for so many bytes of tokens at a time.
 constexpr int64_t kLogitBytes = 128 << 20;
 
-AttentionShape attention_shape(const ModelOptions& o) {
-  return {o.batch, o.seq, o.shape.heads, o.shape.kv_heads, o.shape.head_dim()};
+AttentionShape attention_shape(const ModelOptions& o, int64_t parts) {
+  return {o.batch, o.seq, o.shape.heads / parts, o.shape.kv_heads / parts, o.shape.head_dim()};
 }
 
 // `rows` rows of a flat unit, from a parameter on: matrices that stand together are one.
@@ -29,13 +29,15 @@ at::Tensor vector_of(const at::Tensor& flat, const Parameter& p) {
 
 }  // namespace
 
-Model::Model(const ModelOptions& options, Sharded* units)
+Model::Model(const ModelOptions& options, Sharded* units, Comm* tp)
     : options_(options),
       units_(units),
+      tp_(tp),
+      parts_(tp->size()),
       tokens_(options.batch * options.seq),
       chunk_(0),
-      attention_(attention_shape(options)) {
-  const int64_t fitting = kLogitBytes / 4 / options_.shape.vocab;
+      attention_(attention_shape(options, tp->size())) {
+  const int64_t fitting = kLogitBytes / 4 / (options_.shape.vocab / parts_);
   chunk_ = std::min(tokens_, std::max<int64_t>(fitting, 16));
   allocate();
   fill_rope_tables();
@@ -47,7 +49,9 @@ void Model::allocate() {
     return at::empty({rows, columns}, at::kFloat);
   };
   const auto vector = [](int64_t n) { return at::empty({n}, at::kFloat); };
-  const int64_t qkv_dim = attention_shape(options_).qkv_dim();
+  const int64_t qkv_dim = attention_shape(options_, parts_).qkv_dim();
+  const int64_t q_dim = s.dim / parts_;
+  const int64_t hidden = s.hidden / parts_;
   Kept shared;
   for (int64_t i = 0; i < s.layers; ++i) {
     const bool all = options_.recompute == Recompute::none || i == 0;
@@ -57,15 +61,15 @@ void Model::allocate() {
     if (some) {
       k.inv1_T = vector(tokens_);
       k.qkv = tensor(tokens_, qkv_dim);
-      k.o_TD = tensor(tokens_, s.dim);
-      k.lse = vector(tokens_ * s.heads);
+      k.o_TD = tensor(tokens_, q_dim);
+      k.lse = vector(tokens_ * s.heads / parts_);
       k.x2_TD = tensor(tokens_, s.dim);
       k.inv2_T = vector(tokens_);
     }
     if (all) {
       k.h1_TD = tensor(tokens_, s.dim);
       k.h2_TD = tensor(tokens_, s.dim);
-      k.gate_up = tensor(tokens_, 2 * s.hidden);
+      k.gate_up = tensor(tokens_, 2 * hidden);
     }
     if (i == 0) shared = k;
     kept_.push_back(std::move(k));
@@ -73,12 +77,15 @@ void Model::allocate() {
   x_last_TD_ = tensor(tokens_, s.dim);
   inv_last_T_ = vector(tokens_);
   h_last_TD_ = tensor(tokens_, s.dim);
-  inner_TF_ = tensor(tokens_, s.hidden);
-  d_inner_TF_ = tensor(tokens_, s.hidden);
+  inner_TF_ = tensor(tokens_, hidden);
+  d_inner_TF_ = tensor(tokens_, hidden);
+  d_o_ = tensor(tokens_, q_dim);
   dx_TD_ = tensor(tokens_, s.dim);
   dh_TD_ = tensor(tokens_, s.dim);
   d_qkv_ = tensor(tokens_, qkv_dim);
-  logits_ = tensor(chunk_, s.vocab);
+  logits_ = tensor(chunk_, s.vocab / parts_);
+  row_top_ = vector(chunk_);
+  row_sums_ = vector(2 * chunk_);
   losses_ = vector(tokens_);
   partial_ = tensor(threads(), s.dim);
 }
@@ -112,14 +119,28 @@ Model::Weights Model::weights_of(size_t block, const at::Tensor& flat) const {
   return w;
 }
 
+void Model::sum_over_tp(const at::Tensor& x) {
+  if (parts_ > 1) tp_->wait(tp_->all_reduce_sum(x.data_ptr<float>(), x.numel()));
+}
+
+void Model::add_row_parallel(const at::Tensor& to_TD, const at::Tensor& x, const at::Tensor& w) {
+  if (parts_ == 1) {
+    ops::linear(to_TD, x, w, Sum::accumulate);
+    return;
+  }
+  ops::linear(dh_TD_, x, w);
+  sum_over_tp(dh_TD_);
+  ops::add(to_TD, dh_TD_);
+}
+
 void Model::attention_forward(const Weights& w, Kept& k) {
   const auto& s = options_.shape;
   ops::rmsnorm(k.h1_TD, k.inv1_T, k.x_TD, w.norm1, options_.norm_eps);
   ops::linear(k.qkv, k.h1_TD, w.qkv);
-  ops::rope(k.qkv, s.heads + s.kv_heads, s.head_dim(), cos_, sin_, ops::Turn::forward);
+  ops::rope(k.qkv, (s.heads + s.kv_heads) / parts_, s.head_dim(), cos_, sin_, ops::Turn::forward);
   ops::attention(attention_, k.o_TD, k.lse, k.qkv);
   ops::copy(k.x2_TD, k.x_TD);
-  ops::linear(k.x2_TD, k.o_TD, w.o, Sum::accumulate);
+  add_row_parallel(k.x2_TD, k.o_TD, w.o);
 }
 
 void Model::feed_forward_inner(const Weights& w, Kept& k) {
@@ -135,8 +156,41 @@ void Model::block_forward(size_t block, const at::Tensor& x_next_TD) {
   feed_forward_inner(w, k);
   ops::swiglu(inner_TF_, k.gate_up);
   ops::copy(x_next_TD, k.x2_TD);
-  ops::linear(x_next_TD, inner_TF_, w.down, Sum::accumulate);
+  add_row_parallel(x_next_TD, inner_TF_, w.down);
   units_->drop(unit);
+}
+
+// With tensor parallelism each rank has the logits of its part of the vocabulary.
+void Model::losses_of(const at::Tensor& logits, const at::Tensor& losses, const int32_t* targets,
+                      float scale) {
+  const int64_t rows = logits.size(0);
+  const int64_t columns = logits.size(1);
+  auto* x = logits.data_ptr<float>();
+  auto* loss = losses.data_ptr<float>();
+  if (parts_ == 1) {
+    simd().cross_entropy(x, loss, targets, scale, rows, columns);
+    return;
+  }
+  auto* top = row_top_.data_ptr<float>();
+  auto* sums = row_sums_.data_ptr<float>();
+  auto* wanted = sums + rows;
+  const auto own = [&](int64_t row) -> float* {
+    const int64_t column = targets[row] - columns * tp_->rank();
+    return column >= 0 && column < columns ? x + row * columns + column : nullptr;
+  };
+  simd().row_max(top, x, rows, columns);
+  tp_->wait(tp_->all_reduce_max(top, rows));
+  for (int64_t r = 0; r < rows; ++r) wanted[r] = own(r) != nullptr ? *own(r) - top[r] : 0;
+  simd().row_exp(x, sums, top, rows, columns);
+  tp_->wait(tp_->all_reduce_sum(sums, 2 * rows));
+  for (int64_t r = 0; r < rows; ++r) {
+    loss[r] = std::log(sums[r]) - wanted[r];
+    sums[r] = scale / sums[r];
+  }
+  simd().row_scale(x, sums, rows, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (float* logit = own(r)) *logit -= scale;
+  }
 }
 
 double Model::head(const int32_t* targets, float scale) {
@@ -165,12 +219,12 @@ double Model::head(const int32_t* targets, float scale) {
     const at::Tensor h = h_last_TD_.narrow(0, first, rows);
     const at::Tensor logits = logits_.narrow(0, 0, rows);
     ops::linear(logits, h, w_VD);
-    simd().cross_entropy(logits.data_ptr<float>(), losses_.data_ptr<float>() + first,
-                         targets + first, scale, rows, w_VD.size(0));
+    losses_of(logits, losses_.narrow(0, first, rows), targets + first, scale);
     ops::linear_input_gradient(dh_TD_.narrow(0, first, rows), logits, w_VD);
     ops::linear_weight_gradient(dw_VD, logits, h, chunk_sum);
     chunk_sum = Sum::accumulate;
   }
+  sum_over_tp(dh_TD_);
   ops::zero(dx_TD_);
   ops::rmsnorm_backward(dx_TD_, vector_of(d_flat, p[0]), sum, partial_, dh_TD_, x_last_TD_, norm,
                         inv_last_T_);
@@ -198,18 +252,19 @@ void Model::block_backward(size_t block) {
   ops::linear_weight_gradient(d.down, dx_TD_, inner_TF_, sum);
   ops::linear_weight_gradient(d.gate_up, d_gate_up, k.h2_TD, sum);
   ops::linear_input_gradient(dh_TD_, d_gate_up, w.gate_up);
+  sum_over_tp(dh_TD_);
   ops::rmsnorm_backward(dx_TD_, d.norm2, sum, partial_, dh_TD_, k.x2_TD, w.norm2, k.inv2_T);
 
   ops::linear_weight_gradient(d.o, dx_TD_, k.o_TD, sum);
-  const at::Tensor& d_o_TD = dh_TD_;
-  ops::linear_input_gradient(d_o_TD, dx_TD_, w.o);
-  ops::attention_backward(attention_, d_qkv_, d_o_TD, k.qkv, k.o_TD, k.lse);
-  ops::rope(d_qkv_, s.heads + s.kv_heads, s.head_dim(), cos_, sin_, ops::Turn::back);
+  ops::linear_input_gradient(d_o_, dx_TD_, w.o);
+  ops::attention_backward(attention_, d_qkv_, d_o_, k.qkv, k.o_TD, k.lse);
+  ops::rope(d_qkv_, (s.heads + s.kv_heads) / parts_, s.head_dim(), cos_, sin_, ops::Turn::back);
   if (options_.recompute == Recompute::selective) {
     ops::rmsnorm(k.h1_TD, k.inv1_T, k.x_TD, w.norm1, options_.norm_eps);
   }
   ops::linear_weight_gradient(d.qkv, d_qkv_, k.h1_TD, sum);
   ops::linear_input_gradient(dh_TD_, d_qkv_, w.qkv);
+  sum_over_tp(dh_TD_);
   ops::rmsnorm_backward(dx_TD_, d.norm1, sum, partial_, dh_TD_, k.x_TD, w.norm1, k.inv1_T);
   units_->drop(unit);
   units_->reduce(unit);
@@ -222,7 +277,8 @@ double Model::forward_backward(const int32_t* tokens, const int32_t* targets, fl
   const Parameter& embedding = units_->units()[0].parameters[0];
   {
     const at::Tensor flat = units_->take(0, 1);
-    ops::embed(x_of(0), matrix_at(flat, embedding, embedding.rows), tokens);
+    ops::embed(x_of(0), matrix_at(flat, embedding, embedding.rows), tokens, embedding.first_row);
+    sum_over_tp(x_of(0));
     if (!tied) units_->drop(0);
   }
   for (size_t i = 0; i < blocks; ++i) block_forward(i, x_of(i + 1));
@@ -231,7 +287,7 @@ double Model::forward_backward(const int32_t* tokens, const int32_t* targets, fl
   const at::Tensor d_embedding = matrix_at(units_->gradient(0), embedding, embedding.rows);
   // A tied head has written the whole gradient already.
   if (!tied && !units_->accumulates()) ops::zero(d_embedding);
-  ops::embed_backward(d_embedding, dx_TD_, tokens);
+  ops::embed_backward(d_embedding, dx_TD_, tokens, embedding.first_row);
   if (tied) units_->drop(0);
   units_->reduce(0);
   units_->end_micro_step();

@@ -31,8 +31,9 @@ struct ModelOptions {
 
 class Model {
  public:
-  // units must be those of unit_layouts(shape) and outlive this.
-  Model(const ModelOptions&, Sharded* units);
+  // units must be those of unit_layouts(shape, tensor parallel rank and size); they and the group
+  // of tensor parallel ranks must outlive this.
+  Model(const ModelOptions&, Sharded* units, Comm* tp);
 
   // tokens and targets: batch x seq. Leaves in the units the gradient of scale * sum of the losses,
   // and returns that sum.
@@ -53,17 +54,25 @@ class Model {
   void block_forward(size_t block, const at::Tensor& x_next_TD);
   void block_backward(size_t block);
   double head(const int32_t* targets, float scale);
+  // Leaves the gradient in the logits of some tokens, and their losses.
+  void losses_of(const at::Tensor& logits, const at::Tensor& losses, const int32_t* targets,
+                 float scale);
+  // to += x * w^T, where with tensor parallelism each rank has a part of the sum.
+  void add_row_parallel(const at::Tensor& to_TD, const at::Tensor& x, const at::Tensor& w);
+  void sum_over_tp(const at::Tensor& x);
 
   ModelOptions options_;
   Sharded* units_;
+  Comm* tp_;
+  int64_t parts_;  // tensor parallel ranks; each has so many heads, and so much of F and V
   int64_t tokens_;
   int64_t chunk_;  // tokens whose logits are held at once
   Attention attention_;
   at::Tensor cos_, sin_;
   std::vector<Kept> kept_;
   at::Tensor x_last_TD_, inv_last_T_, h_last_TD_;
-  at::Tensor inner_TF_, d_inner_TF_, dx_TD_, dh_TD_, d_qkv_;
-  at::Tensor logits_, losses_, partial_;
+  at::Tensor inner_TF_, d_inner_TF_, dx_TD_, dh_TD_, d_qkv_, d_o_;
+  at::Tensor logits_, losses_, partial_, row_top_, row_sums_;
 };
 
 }  // namespace ezpz::train

@@ -133,7 +133,7 @@ TEST_P(ModelGradients, AreThoseOfAutogradTiedOrNotWhateverIsComputedAgain) {
   options.batch = kBatch;
   options.seq = kSeq;
   options.recompute = recompute;
-  Model model(options, &units);
+  Model model(options, &units, alone.get());
   const Batch batch = batch_of(shape);
   const at::Tensor want = Reference(shape, units.units(), leaves).loss(batch);
   (want * 0.5).backward();
@@ -162,7 +162,7 @@ TEST(Model, ItsFirstLossIsThatOfAUniformGuess) {
   options.shape = shape;
   options.batch = kBatch;
   options.seq = kSeq;
-  Model model(options, &units);
+  Model model(options, &units, alone.get());
   const Batch batch = batch_of(shape);
   units.begin_step();
   const double loss = model.forward_backward(batch.tokens.data(), batch.targets.data(), 1.0F);

@@ -68,18 +68,32 @@ void swiglu_backward(const at::Tensor& gate_up, const at::Tensor& out_TF,
                          out_TF.size(1));
 }
 
-void embed(const at::Tensor& x_TD, const at::Tensor& w_VD, const int32_t* tokens) {
+void embed(const at::Tensor& x_TD, const at::Tensor& w_VD, const int32_t* tokens,
+           int64_t first_row) {
   const int64_t dim = w_VD.size(1);
   for (int64_t t = 0; t < x_TD.size(0); ++t) {
-    std::copy_n(data(w_VD) + tokens[t] * dim, dim, data(x_TD) + t * dim);
+    const int64_t row = tokens[t] - first_row;
+    float* x = data(x_TD) + t * dim;
+    if (row >= 0 && row < w_VD.size(0)) {
+      std::copy_n(data(w_VD) + row * dim, dim, x);
+    } else {
+      std::fill_n(x, dim, 0.0F);
+    }
   }
 }
 
-void embed_backward(const at::Tensor& dw_VD, const at::Tensor& dx_TD, const int32_t* tokens) {
+void embed_backward(const at::Tensor& dw_VD, const at::Tensor& dx_TD, const int32_t* tokens,
+                    int64_t first_row) {
   const int64_t dim = dw_VD.size(1);
   for (int64_t t = 0; t < dx_TD.size(0); ++t) {
-    simd().add(data(dw_VD) + tokens[t] * dim, data(dx_TD) + t * dim, dim);
+    const int64_t row = tokens[t] - first_row;
+    if (row < 0 || row >= dw_VD.size(0)) continue;
+    simd().add(data(dw_VD) + row * dim, data(dx_TD) + t * dim, dim);
   }
+}
+
+void add(const at::Tensor& to, const at::Tensor& from) {
+  simd().add(data(to), data(from), to.numel());
 }
 
 void copy(const at::Tensor& to, const at::Tensor& from) {

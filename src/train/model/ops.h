@@ -39,10 +39,14 @@ void swiglu(const at::Tensor& out_TF, const at::Tensor& gate_up);
 void swiglu_backward(const at::Tensor& gate_up, const at::Tensor& out_TF,
                      const at::Tensor& d_out_TF);
 
-void embed(const at::Tensor& x_TD, const at::Tensor& w_VD, const int32_t* tokens);
+// w holds the rows from first_row on; tokens of other rows give zeros (and nothing, backward).
+void embed(const at::Tensor& x_TD, const at::Tensor& w_VD, const int32_t* tokens,
+           int64_t first_row);
 // Adds.
-void embed_backward(const at::Tensor& dw_VD, const at::Tensor& dx_TD, const int32_t* tokens);
+void embed_backward(const at::Tensor& dw_VD, const at::Tensor& dx_TD, const int32_t* tokens,
+                    int64_t first_row);
 
+void add(const at::Tensor& to, const at::Tensor& from);
 void copy(const at::Tensor& to, const at::Tensor& from);
 void zero(const at::Tensor&);
 

@@ -9,8 +9,8 @@
 
 namespace ezpz::train {
 
-Optimizer::Optimizer(const OptimizerOptions& options, Sharded* units, Comm* comm)
-    : options_(options), units_(units), comm_(comm) {
+Optimizer::Optimizer(const OptimizerOptions& options, Sharded* units, Comm* comm, Comm* tp)
+    : options_(options), units_(units), comm_(comm), tp_(tp) {
   find_segments();
   if (options_.kind == OptimizerOptions::Kind::sgd) return;
   for (const auto& shard : units_->shards()) {
@@ -27,10 +27,10 @@ void Optimizer::find_segments() {
       const int64_t from = std::max(p.offset, shard.begin);
       const int64_t to = std::min(p.offset + p.elements(), shard.begin + shard.size);
       if (from >= to) continue;
-      const Segment next{u, from - shard.begin, to - from, p.decay};
+      const Segment next{u, from - shard.begin, to - from, p.decay, p.split != Split::whole};
       Segment* last = segments_.empty() ? nullptr : &segments_.back();
       if (last != nullptr && last->unit == u && last->decay == p.decay &&
-          last->begin + last->size == next.begin) {
+          last->divided == next.divided && last->begin + last->size == next.begin) {
         last->size += next.size;
       } else {
         segments_.push_back(next);
@@ -39,13 +39,22 @@ void Optimizer::find_segments() {
   }
 }
 
-double Optimizer::step(double lr) {
-  double squares = 0;
-  for (const auto& shard : units_->shards()) {
-    squares += simd().square_sum(shard.gradient.data_ptr<float>(), shard.size);
+// Of the whole model: what every tensor parallel rank holds alike counts once.
+double Optimizer::gradient_norm() {
+  double divided = 0;
+  double whole = 0;
+  for (const Segment& segment : segments_) {
+    const auto* g = units_->shards()[segment.unit].gradient.data_ptr<float>() + segment.begin;
+    (segment.divided ? divided : whole) += simd().square_sum(g, segment.size);
   }
+  tp_->wait(tp_->all_reduce_sum(&divided, 1));
+  double squares = divided + whole;
   comm_->wait(comm_->all_reduce_sum(&squares, 1));
-  const double norm = std::sqrt(squares);
+  return std::sqrt(squares);
+}
+
+double Optimizer::step(double lr) {
+  const double norm = gradient_norm();
   ++steps_;
   AdamStep step;
   step.lr = static_cast<float>(lr);

@@ -22,7 +22,8 @@ struct OptimizerOptions {
 
 class Optimizer {
  public:
-  Optimizer(const OptimizerOptions&, Sharded* units, Comm* comm);
+  // comm: the ranks that the units are sharded over; tp: those that divide the matrices.
+  Optimizer(const OptimizerOptions&, Sharded* units, Comm* comm, Comm* tp);
 
   // One update with the gradients in the units; returns their global norm before clipping.
   double step(double lr);
@@ -36,12 +37,15 @@ class Optimizer {
     int64_t begin = 0;  // in the shard
     int64_t size = 0;
     bool decay = false;
+    bool divided = false;  // over the tensor parallel ranks; what is whole is the same on each
   };
+  double gradient_norm();
   void find_segments();
 
   OptimizerOptions options_;
   Sharded* units_;
   Comm* comm_;
+  Comm* tp_;
   std::vector<Segment> segments_;
   std::vector<at::Tensor> m_, v_;
   long steps_ = 0;

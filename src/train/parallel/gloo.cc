@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -42,20 +43,16 @@ auto guarded(const char* what, F&& f) {
 
 class Gloo : public Comm {
  public:
-  Gloo(const Place& place, const GlooLimits& limits)
-      : rank_(place.rank), size_(place.world), limit_(std::chrono::seconds(limits.collective_s)) {
-    const auto connect = std::chrono::seconds(limits.connect_s);
-    const std::string meeting = place.master_addr + ":" + std::to_string(place.master_port);
-    guarded(("meeting at " + printable(meeting, 80)).c_str(), [&] {
-      c10d::TCPStoreOptions options;
-      options.port = static_cast<uint16_t>(place.master_port);
-      options.isServer = rank_ == 0;
-      options.numWorkers = static_cast<size_t>(size_);
-      options.timeout = connect;
-      store_ = c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
-    });
+  // rank of size ranks of a group that has the store to itself.
+  Gloo(const Place& place, c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+       const GlooLimits& limits)
+      : rank_(rank),
+        size_(size),
+        limit_(std::chrono::seconds(limits.collective_s)),
+        store_(std::move(store)) {
     guarded("connecting to the peers", [&] {
-      auto options = c10d::ProcessGroupGloo::Options::create(connect);
+      auto options =
+          c10d::ProcessGroupGloo::Options::create(std::chrono::seconds(limits.connect_s));
       options->devices.push_back(device_for(place));
       options->threads = 2;
       group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store_, rank_, size_, options);
@@ -192,7 +189,7 @@ class Gloo : public Comm {
   int rank_;
   int size_;
   std::chrono::milliseconds limit_;
-  c10::intrusive_ptr<c10d::TCPStore> store_;
+  c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   std::map<Ticket, Pending> pending_;
   std::vector<at::Tensor> free_;  // what reductions have received into
@@ -201,8 +198,29 @@ class Gloo : public Comm {
 
 }  // namespace
 
-std::unique_ptr<Comm> make_gloo(const Place& place, const GlooLimits& limits) {
-  return std::make_unique<Gloo>(place, limits);
+Groups make_gloo(const Place& place, int tp, const GlooLimits& limits) {
+  c10::intrusive_ptr<c10d::Store> store;
+  const std::string meeting = place.master_addr + ":" + std::to_string(place.master_port);
+  guarded(("meeting at " + printable(meeting, 80)).c_str(), [&] {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<uint16_t>(place.master_port);
+    options.isServer = place.rank == 0;
+    options.numWorkers = static_cast<size_t>(place.world);
+    options.timeout = std::chrono::seconds(limits.connect_s);
+    store = c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
+  });
+  const auto group = [&](const std::string& name, int rank, int size) -> std::unique_ptr<Comm> {
+    if (size == 1) return make_alone();
+    return std::make_unique<Gloo>(place, c10::make_intrusive<c10d::PrefixStore>(name, store), rank,
+                                  size, limits);
+  };
+  const int in_tensor = place.rank % tp;
+  const int in_data = place.rank / tp;
+  Groups groups;
+  groups.world = group("world", place.rank, place.world);
+  groups.data = group("data " + std::to_string(in_tensor), in_data, place.world / tp);
+  groups.tensor = group("tensor " + std::to_string(in_data), in_tensor, tp);
+  return groups;
 }
 
 }  // namespace ezpz::train

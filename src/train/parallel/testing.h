@@ -132,4 +132,24 @@ inline void on_ranks(int ranks, Planted planted, const std::function<void(Comm*)
   for (std::thread& thread : threads) thread.join();
 }
 
+// A mesh of data x tensor ranks; the mistake is planted in both kinds of groups.
+inline void on_mesh(int data, int tensor, Planted planted,
+                    const std::function<void(Comm* data, Comm* tensor)>& body) {
+  std::vector<std::unique_ptr<Hub>> data_hubs, tensor_hubs;
+  for (int t = 0; t < tensor; ++t) data_hubs.push_back(std::make_unique<Hub>(data));
+  for (int d = 0; d < data; ++d) tensor_hubs.push_back(std::make_unique<Hub>(tensor));
+  std::vector<std::thread> threads;
+  for (int d = 0; d < data; ++d) {
+    for (int t = 0; t < tensor; ++t) {
+      threads.emplace_back([&, d, t] {
+        set_threads(1);
+        ThreadComm data_comm(data_hubs[static_cast<size_t>(t)].get(), d, planted);
+        ThreadComm tensor_comm(tensor_hubs[static_cast<size_t>(d)].get(), t, planted);
+        body(&data_comm, &tensor_comm);
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace ezpz::train::testing
