@@ -37,8 +37,6 @@ double announce(const TrainOptions& options, const Place& place) {
   return peak_gflops * 1e9;
 }
 
-}  // namespace
-
 // SIGTERM (and Ctrl-C) ask; the run ends after the step that is going on.
 volatile sig_atomic_t stop_asked = 0;
 void ask_to_stop(int /*signal*/) { stop_asked = 1; }

@@ -132,7 +132,7 @@ void expect_same_training(const TrainOptions& o, Division division) {
   ASSERT_EQ(alone.losses.size(), 20U);
   EXPECT_LT(alone.losses.back(), alone.losses.front() - 0.1) << "nothing was learnt";
   EXPECT_LT(worst_loss(alone, divided), 1e-4);
-  EXPECT_LT(worst_norm(alone, divided), 1e-4);
+  EXPECT_LT(worst_norm(alone, divided), 1e-5);
   TrainOptions plain = one_plain_step();
   plain.shape = o.shape;
   plain.recompute = o.recompute;
@@ -169,7 +169,7 @@ TEST(Training, IsTheSameWhateverTheBackwardComputesAgain) {
 // That the comparisons above can fail: the mistakes a parallel trainer makes, and what sees them.
 TEST(Training, ASumInPlaceOfAMeanIsSeenInTheNormsAndTheParameters) {
   const Outcome right = run(small(), {}), wrong = run(small(), {2, 1, 1}, Planted::sum_for_mean);
-  EXPECT_GT(worst_norm(right, wrong), 0.5);
+  EXPECT_GT(worst_norm(right, wrong), 0.4);
   EXPECT_GT(worst_parameter(run(one_plain_step(), {}),
                             run(one_plain_step(), {2, 1, 1}, Planted::sum_for_mean)),
             1e-3);
@@ -212,7 +212,7 @@ TEST(Training, ReplicatedParametersCountedTwiceWouldBeSeenInTheNorm) {
       }
     }
   });
-  EXPECT_GT(std::sqrt((all + replicated) / all) - 1, 1e-3) << "ten times what is compared to";
+  EXPECT_GT(std::sqrt((all + replicated) / all) - 1, 1e-4) << "ten times what is compared to";
 }
 
 }  // namespace
