@@ -141,7 +141,7 @@ def a_dead_peer_is_noticed_at_once(context):
 def a_peer_that_never_comes_is_not_awaited_for_ever(context):
     """A rank whose peers do not come gives up after the time for connecting."""
     env = {**clean_environment(context), "RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    done = subprocess.run([str(context.ezpz), "train", *SMALL], env=env, capture_output=True, timeout=60, cwd=context.dir)
+    done = subprocess.run([str(context.ezpz), "train", *SMALL], env=env, capture_output=True, timeout=TIME_LIMIT_S, cwd=context.dir)
     check_equal(done.returncode, PEERS_LOST, f"exit code; it said {done.stderr.decode()[-500:]}")
     check(b"lost its peers: meeting at 127.0.0.1" in done.stderr, f"it said {done.stderr.decode()[-500:]}")
 
@@ -162,7 +162,7 @@ def what_cannot_be_is_refused(context):
         (SMALL, {"RANK": "x", "WORLD_SIZE": "2"}, "RANK"),
     ]:
         done = subprocess.run([str(context.ezpz), "train", *words], env={**clean_environment(context), **env}, capture_output=True,
-                              timeout=60, cwd=context.dir)
+                              timeout=TIME_LIMIT_S, cwd=context.dir)
         said = done.stderr.decode()
         check_equal((done.returncode, done.stdout, said.count("\n")), (2, b"", 1), f"{words} {env}: {said}")
         check(piece in said, f"{words} {env} should say {piece!r}: {said}")
