@@ -58,7 +58,7 @@ double measured_peak_gflops() {
 std::string blas_flavour() {
   const auto symbol = [](const char* name) { return dlsym(RTLD_DEFAULT, name); };
   if (void* config = symbol("openblas_get_config")) {
-    // "OpenBLAS 0.3.21 NO_LAPACKE ... Prescott ...": its core is what it was built on, not this one.
+    // "OpenBLAS 0.3.21 NO_LAPACKE ... Prescott": the core named here is that of the build machine.
     std::string text = reinterpret_cast<char* (*)()>(config)();
     text = text.substr(0, text.find(' ', text.find(' ') + 1));
     if (void* core = symbol("openblas_get_corename")) {
