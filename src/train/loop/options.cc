@@ -1,0 +1,193 @@
+#include "train/loop/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/flags.h"
+#include "base/text.h"
+
+namespace ezpz::train {
+namespace {
+
+struct Raw {
+  std::string model = "debug";
+  std::optional<long> dim, layers, heads, kv_heads, hidden, vocab, seq;
+  std::optional<long> batch, accum, steps, seed, warmup, threads, tp;
+  bool tied = false;
+};
+
+// A number with a fraction.
+Flag decimal(const std::string& name, const std::string& value, const std::string& help,
+             double* target) {
+  Flag flag;
+  flag.names = {name};
+  flag.value = value;
+  flag.help = help;
+  flag.set = [name, target](std::string_view text) -> Status {
+    const std::optional<double> number = parse_double(text);
+    if (!number || !std::isfinite(*number) || *number < 0) {
+      return Error{"not a number of 0 or more: " + printable(text, 40), name, ""};
+    }
+    *target = *number;
+    return success();
+  };
+  return flag;
+}
+
+std::string preset_names() {
+  std::vector<std::string> names;
+  for (const auto& shape : bench::model_presets()) names.push_back(shape.name);
+  return join(names, ", ");
+}
+
+FlagTable make_table(Raw* raw, TrainOptions* options) {
+  FlagTable table(
+      "ezpz-train [flags]",
+      "Trains a Llama-style language model: alone, or as a rank of any launcher. Prints "
+      "a line a step with the loss, tokens/s and MFU.");
+  table.section("Model");
+  table.add_string({"--model"}, "NAME", "A preset: " + preset_names() + ". Default: debug.",
+                   &raw->model);
+  table.add_int({"--dim"}, "N", "Model width.", 1, &raw->dim);
+  table.add_int({"--n-layers"}, "N", "Blocks.", 1, &raw->layers);
+  table.add_int({"--n-heads"}, "N", "Query heads.", 1, &raw->heads);
+  table.add_int({"--n-kv-heads"}, "N", "Key and value heads; divide the query heads.", 1,
+                &raw->kv_heads);
+  table.add_int({"--hidden-dim"}, "N", "Width of the feed-forward net.", 1, &raw->hidden);
+  table.add_int({"--vocab-size"}, "N", "Tokens of the vocabulary.", 2, &raw->vocab);
+  table.add_switch({"--tied"}, "The output matrix is the embedding.", &raw->tied);
+
+  table.section("Run");
+  table.add_int({"--train-iters"}, "N", "Steps to train. Default: 20.", 1, &raw->steps);
+  table.add_int({"--batch-size"}, "N", "Sequences of a rank in a micro-step. Default: 1.", 1,
+                &raw->batch);
+  table.add_int({"--seq-len"}, "N", "Tokens of a sequence. Default: the preset's.", 1, &raw->seq);
+  table.add_int({"--grad-accum"}, "N", "Micro-steps whose gradients are one step. Default: 1.", 1,
+                &raw->accum);
+  table.add_choice(
+      {"--dataset"},
+      "random: uniform tokens, nothing to learn. chain: each token mostly follows from "
+      "the one before. Both by --seed. Default: random.",
+      {"random", "chain"}, &options->dataset);
+  table.add_int({"--seed"}, "N", "Of the initial parameters and the data. Default: 42.", 0,
+                &raw->seed);
+  table.add_choice({"--recompute"},
+                   "What the backward pass computes again instead of keeping it: none; selective "
+                   "(norms and the feed-forward net's inner products); full (all but each block's "
+                   "input). Default: none.",
+                   {"none", "selective", "full"}, &options->recompute);
+  table.add_int({"--threads"}, "N", "Threads of this rank. Default: the cores it owns.", 1,
+                &raw->threads);
+  table.add_int(
+      {"--tp"}, "N",
+      "Ranks that divide each matrix (tensor parallel); must divide the ranks, heads, kv "
+      "heads, hidden width and vocabulary. The rest are data-parallel (FSDP). Default: 1.",
+      1, &raw->tp);
+  table.add_choice({"--transport"},
+                   "How ranks speak to each other: auto (shared memory when all are on one node, "
+                   "else gloo), or gloo (TCP) always. Default: auto.",
+                   {"auto", "gloo"}, &options->transport);
+  table.add_switch({"--compile"}, "Accepted for scripts' sake: the kernels are fused already.",
+                   &options->compile);
+
+  table.section("Optimizer");
+  table.add_choice({"--optimizer"}, "adamw (default), or plain sgd.", {"adamw", "sgd"},
+                   &options->optimizer);
+  table.add(decimal("--lr", "X", "Learning rate after the warm-up. Default: 3e-4.", &options->lr));
+  table.add(decimal("--min-lr", "X", "Where its cosine ends. Default: 0.", &options->min_lr));
+  table.add_int({"--warmup-iters"}, "N", "Steps of linear warm-up. Default: 0.", 0, &raw->warmup);
+  table.add(decimal("--weight-decay", "X", "Of matrices; norms have none. Default: 0.1.",
+                    &options->weight_decay));
+  table.add(decimal("--clip", "X", "Largest global norm of the gradients; 0: no limit. Default: 1.",
+                    &options->clip));
+
+  table.section("Output");
+  table.add_switch({"--json"}, "End with one JSON object on a line of its own (rank 0).",
+                   &options->json);
+  table.epilogue(
+      "Rank and peers come from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or from the "
+      "variables of PALS, PMI, Open MPI or SLURM.\n\n"
+      "Exit codes: 0 all steps done; 2 bad usage or environment; 75 stopped by SIGTERM or SIGINT "
+      "after a whole step, before the last; 76 peers lost, one line on stderr says what was seen.");
+  return table;
+}
+
+Status check_tp(const bench::ModelShape& shape, long tp) {
+  struct Row {
+    const char* what;
+    int64_t count;
+  };
+  for (const Row& row :
+       {Row{"heads", shape.heads}, Row{"kv heads", shape.kv_heads},
+        Row{"the hidden width", shape.hidden}, Row{"the vocabulary", shape.vocab}}) {
+    if (row.count % tp != 0) {
+      return Error{
+          "does not divide " + std::string(row.what) + " (" + std::to_string(row.count) + ")",
+          "--tp " + std::to_string(tp), "each rank has the same part of every matrix"};
+    }
+  }
+  return success();
+}
+
+Result<bench::ModelShape> shape_of(const Raw& raw) {
+  const bench::ModelShape* preset = bench::find_model(raw.model);
+  if (preset == nullptr) {
+    return Error{"no such model: " + printable(raw.model, 40), "--model", preset_names()};
+  }
+  bench::ModelShape shape = *preset;
+  const auto override_with = [](const std::optional<long>& given, int64_t* target) {
+    if (given) *target = *given;
+  };
+  override_with(raw.dim, &shape.dim);
+  override_with(raw.layers, &shape.layers);
+  override_with(raw.heads, &shape.heads);
+  override_with(raw.kv_heads, &shape.kv_heads);
+  if (raw.dim && !raw.hidden) shape.hidden = bench::default_hidden(shape.dim, 256);
+  override_with(raw.hidden, &shape.hidden);
+  override_with(raw.vocab, &shape.vocab);
+  override_with(raw.seq, &shape.seq);
+  shape.tied = shape.tied || raw.tied;
+  const std::string trouble = bench::shape_trouble(shape);
+  if (!trouble.empty()) return Error{trouble, "--model " + raw.model, ""};
+  if (shape.head_dim() % 2 != 0) {
+    return Error{"a head of odd width: " + std::to_string(shape.head_dim()), "--n-heads",
+                 "rotary embedding turns pairs"};
+  }
+  return shape;
+}
+
+}  // namespace
+
+Result<Parsed> parse_options(const std::vector<std::string>& words) {
+  Raw raw;
+  Parsed parsed;
+  TrainOptions& o = parsed.options;
+  const FlagTable table = make_table(&raw, &o);
+  if (table.wants_help(words)) {
+    parsed.help = true;
+    parsed.help_text = table.help();
+    return parsed;
+  }
+  const Result<std::vector<std::string>> rest = table.parse(words);
+  if (!rest) return rest.error();
+  if (!rest->empty()) {
+    return Error{"unexpected word: " + printable(rest->front(), 40), "", "see ezpz-train --help"};
+  }
+  const Result<bench::ModelShape> shape = shape_of(raw);
+  if (!shape) return shape.error();
+  o.shape = *shape;
+  o.tp = static_cast<int>(std::min(raw.tp.value_or(1), 1L << 20));
+  const Status divides = check_tp(o.shape, o.tp);
+  if (!divides) return divides.error();
+  o.seq = o.shape.seq;
+  o.batch = raw.batch.value_or(1);
+  o.grad_accum = raw.accum.value_or(1);
+  o.steps = raw.steps.value_or(20);
+  o.seed = static_cast<uint64_t>(raw.seed.value_or(42));
+  o.warmup_steps = raw.warmup.value_or(0);
+  o.threads = static_cast<int>(raw.threads.value_or(0));
+  return parsed;
+}
+
+}  // namespace ezpz::train

@@ -1,0 +1,78 @@
+// A Llama-style decoder with its backward written out: no graph is recorded, every buffer is
+// allocated once. C++17.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/model.h"
+#include "train/kernels/attention.h"
+#include "train/parallel/sharded.h"
+
+namespace ezpz::train {
+
+// What the backward computes again instead of keeping it.
+enum class Recompute {
+  none,
+  selective,  // the norms and the feed-forward net's inner products: the widest, cheap to have
+              // again
+  full,       // everything but a block's input
+};
+
+struct ModelOptions {
+  bench::ModelShape shape;
+  int64_t batch = 1;
+  int64_t seq = 0;
+  Recompute recompute = Recompute::none;
+  float norm_eps = 1e-5F;
+};
+
+class Model {
+ public:
+  // units must be those of unit_layouts(shape, tensor parallel rank and size); they and the group
+  // of tensor parallel ranks must outlive this.
+  Model(const ModelOptions&, Sharded* units, Comm* tp);
+
+  // tokens and targets: batch x seq. Leaves in the units the gradient of scale * sum of the losses,
+  // and returns that sum.
+  double forward_backward(const int32_t* tokens, const int32_t* targets, float scale);
+
+ private:
+  struct Kept {
+    at::Tensor x_TD, inv1_T, h1_TD, qkv, o_TD, lse, x2_TD, inv2_T, h2_TD, gate_up;
+  };
+  struct Weights {
+    at::Tensor norm1, qkv, o, norm2, gate_up, down;
+  };
+  [[nodiscard]] Weights weights_of(size_t block, const at::Tensor& flat) const;
+  void allocate();
+  void fill_rope_tables();
+  void attention_forward(const Weights&, Kept&);
+  void feed_forward_inner(const Weights&, Kept&);
+  void block_forward(size_t block, const at::Tensor& x_next_TD);
+  void block_backward(size_t block);
+  double head(const int32_t* targets, float scale);
+  // Leaves the gradient in the logits of some tokens, and their losses.
+  void losses_of(const at::Tensor& logits, const at::Tensor& losses, const int32_t* targets,
+                 float scale);
+  // to += x * w^T, where with tensor parallelism each rank has a part of the sum.
+  void add_row_parallel(const at::Tensor& to_TD, const at::Tensor& x, const at::Tensor& w);
+  void sum_over_tp(const at::Tensor& x);
+
+  ModelOptions options_;
+  Sharded* units_;
+  Comm* tp_;
+  int64_t parts_;  // tensor parallel ranks; each has so many heads, and so much of F and V
+  int64_t tokens_;
+  int64_t chunk_;  // tokens whose logits are held at once
+  Attention attention_;
+  at::Tensor cos_, sin_;
+  std::vector<Kept> kept_;
+  at::Tensor x_last_TD_, inv_last_T_, h_last_TD_;
+  at::Tensor inner_TF_, d_inner_TF_, dx_TD_, dh_TD_, d_qkv_, d_o_;
+  at::Tensor logits_, losses_, partial_, row_top_, row_sums_;
+};
+
+}  // namespace ezpz::train

@@ -1,0 +1,173 @@
+// The whole model against the same model written with PyTorch's operations, and its own gradients.
+#include "train/model/model.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "train/loop/synthetic.h"
+
+namespace ezpz::train {
+namespace {
+
+constexpr int64_t kBatch = 2;
+constexpr int64_t kSeq = 9;
+
+bench::ModelShape small(bool tied) {
+  bench::ModelShape s;
+  s.name = "small";
+  s.dim = 24;
+  s.layers = 2;
+  s.heads = 4;
+  s.kv_heads = 2;
+  s.hidden = 40;
+  s.vocab = 61;
+  s.tied = tied;
+  return s;
+}
+
+struct Batch {
+  std::vector<int32_t> tokens, targets;
+};
+
+Batch batch_of(const bench::ModelShape& shape) {
+  Batch batch;
+  const auto data = make_synthetic("random", 3, shape.vocab);
+  std::vector<int32_t> sample(kSeq + 1);
+  for (int64_t b = 0; b < kBatch; ++b) {
+    data->read(b, kSeq, sample.data());
+    batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
+    batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());
+  }
+  return batch;
+}
+
+// The sum of the losses, from flat units as they lie in the model.
+class Reference {
+ public:
+  Reference(const bench::ModelShape& shape, const std::vector<UnitLayout>& units,
+            std::vector<at::Tensor> flats)
+      : shape_(shape), units_(units), flats_(std::move(flats)) {}
+
+  at::Tensor loss(const Batch& batch) const {
+    const auto index = [](const std::vector<int32_t>& v) {
+      return at::tensor(at::ArrayRef<int>(v)).to(at::kLong);
+    };
+    at::Tensor x = get(0, "model.embed_tokens.weight").index_select(0, index(batch.tokens));
+    for (int64_t i = 0; i < shape_.layers; ++i) x = block(i, x);
+    const size_t last = units_.size() - 1;
+    const at::Tensor w =
+        shape_.tied ? get(0, "model.embed_tokens.weight") : get(last, "lm_head.weight");
+    const at::Tensor logits = norm(x, get(last, "model.norm.weight")).matmul(w.t());
+    return -at::log_softmax(logits, -1).gather(1, index(batch.targets).unsqueeze(1)).sum();
+  }
+
+ private:
+  at::Tensor get(size_t unit, const std::string& name) const {
+    const Parameter& p = units_[unit].find(name);
+    const at::Tensor flat = flats_[unit].narrow(0, p.offset, p.elements());
+    return p.columns == 1 ? flat : flat.view({p.rows, p.columns});
+  }
+  static at::Tensor norm(const at::Tensor& x, const at::Tensor& w) {
+    return x * (x.pow(2).mean(-1, true) + 1e-5).rsqrt() * w;
+  }
+  // (rows, heads * head_dim) to (batch, heads, seq, head_dim), turned by position.
+  at::Tensor turned(const at::Tensor& x, int64_t heads) const {
+    const int64_t dim = shape_.head_dim();
+    const at::Tensor y = x.view({kBatch, kSeq, heads, dim}).transpose(1, 2);
+    const at::Tensor rate =
+        at::pow(shape_.rope_theta, -at::arange(0, dim, 2) / static_cast<double>(dim));
+    const at::Tensor angle = at::outer(at::arange(kSeq), rate);
+    const at::Tensor cos = at::cat({angle, angle}, 1).cos(), sin = at::cat({angle, angle}, 1).sin();
+    const at::Tensor other = at::cat({-y.narrow(3, dim / 2, dim / 2), y.narrow(3, 0, dim / 2)}, 3);
+    return y * cos + other * sin;
+  }
+  at::Tensor block(int64_t i, const at::Tensor& x) const {
+    const std::string at = "model.layers." + std::to_string(i) + ".";
+    const auto unit = static_cast<size_t>(i + 1);
+    const auto w = [&](const char* name) { return get(unit, at + name); };
+    const at::Tensor h = norm(x, w("input_layernorm.weight"));
+    const int64_t group = shape_.heads / shape_.kv_heads, dim = shape_.head_dim();
+    const at::Tensor q = turned(h.matmul(w("self_attn.q_proj.weight").t()), shape_.heads);
+    const at::Tensor k = turned(h.matmul(w("self_attn.k_proj.weight").t()), shape_.kv_heads)
+                             .repeat_interleave(group, 1);
+    const at::Tensor v = h.matmul(w("self_attn.v_proj.weight").t())
+                             .view({kBatch, kSeq, shape_.kv_heads, dim})
+                             .transpose(1, 2)
+                             .repeat_interleave(group, 1);
+    const at::Tensor scores =
+        (q.matmul(k.transpose(2, 3)) / std::sqrt(static_cast<double>(dim)))
+            .masked_fill(at::ones({kSeq, kSeq}).triu(1).to(at::kBool), -INFINITY);
+    const at::Tensor o = scores.softmax(-1).matmul(v).transpose(1, 2).reshape({-1, shape_.dim});
+    const at::Tensor x2 = x + o.matmul(w("self_attn.o_proj.weight").t());
+    const at::Tensor h2 = norm(x2, w("post_attention_layernorm.weight"));
+    const at::Tensor inner =
+        at::silu(h2.matmul(w("mlp.gate_proj.weight").t())) * h2.matmul(w("mlp.up_proj.weight").t());
+    return x2 + inner.matmul(w("mlp.down_proj.weight").t());
+  }
+
+  bench::ModelShape shape_;
+  const std::vector<UnitLayout>& units_;
+  std::vector<at::Tensor> flats_;
+};
+
+class ModelGradients : public ::testing::TestWithParam<std::tuple<bool, Recompute>> {};
+INSTANTIATE_TEST_SUITE_P(AllKinds, ModelGradients,
+                         ::testing::Combine(::testing::Bool(),
+                                            ::testing::Values(Recompute::none, Recompute::selective,
+                                                              Recompute::full)));
+
+TEST_P(ModelGradients, AreThoseOfAutogradTiedOrNotWhateverIsComputedAgain) {
+  const auto [tied, recompute] = GetParam();
+  const bench::ModelShape shape = small(tied);
+  const auto alone = make_alone();
+  Sharded units(unit_layouts(shape), alone.get(), 11);
+  // Norms that are not all one, so that their place in the formulas shows; larger matrices, so that
+  // every part of the gradient does.
+  std::vector<at::Tensor> leaves;
+  for (auto& shard : units.shards()) {
+    shard.parameters.mul_(5).add_(at::arange(shard.size).remainder(7).mul(0.01));
+    leaves.push_back(shard.parameters.clone().requires_grad_(true));
+  }
+  ModelOptions options;
+  options.shape = shape;
+  options.batch = kBatch;
+  options.seq = kSeq;
+  options.recompute = recompute;
+  Model model(options, &units, alone.get());
+  const Batch batch = batch_of(shape);
+  const at::Tensor want = Reference(shape, units.units(), leaves).loss(batch);
+  (want * 0.5).backward();
+  // Twice in a step: the second micro-step adds.
+  units.begin_step();
+  const double loss = model.forward_backward(batch.tokens.data(), batch.targets.data(), 0.25F);
+  EXPECT_NEAR(loss, want.item<double>(), 1e-3);
+  EXPECT_NEAR(model.forward_backward(batch.tokens.data(), batch.targets.data(), 0.25F), loss, 1e-9);
+  for (size_t u = 0; u < leaves.size(); ++u) {
+    const at::Tensor expected = leaves[u].grad(), got = units.shards()[u].gradient;
+    for (const Parameter& p : units.units()[u].parameters) {
+      const at::Tensor a = expected.narrow(0, p.offset, p.elements());
+      const at::Tensor b = got.narrow(0, p.offset, p.elements());
+      const double size = a.abs().max().item<double>();
+      EXPECT_GT(size, 0) << p.name;
+      EXPECT_LT((a - b).abs().max().item<double>(), 1e-4 * size) << p.name;
+    }
+  }
+}
+
+TEST(Model, ItsFirstLossIsThatOfAUniformGuess) {
+  const bench::ModelShape shape = small(false);
+  const auto alone = make_alone();
+  Sharded units(unit_layouts(shape), alone.get(), 1);
+  ModelOptions options;
+  options.shape = shape;
+  options.batch = kBatch;
+  options.seq = kSeq;
+  Model model(options, &units, alone.get());
+  const Batch batch = batch_of(shape);
+  units.begin_step();
+  const double loss = model.forward_backward(batch.tokens.data(), batch.targets.data(), 1.0F);
+  EXPECT_NEAR(loss / (kBatch * kSeq), std::log(61.0), 0.1);
+}
+
+}  // namespace
+}  // namespace ezpz::train
