@@ -38,7 +38,8 @@ class Stream {
   ~Stream();
 
   // Called for each fact that is kept, as it is found, before feed() returns. Not called for noted
-  // facts: whoever notes one has it, and may do so while it is called. A line is matched when it ends, or at finish().
+  // facts: whoever notes one has it, and may do so while it is called. A line is matched when it
+  // ends, or at finish().
   void on_fact(OnFact);
   // Called at most once per feed(), when a step or checkpoint was seen in it.
   void on_progress(OnProgress);
