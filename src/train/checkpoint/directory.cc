@@ -36,6 +36,13 @@ std::string numbered(const char* format, long long number) {
 
 }  // namespace
 
+std::string path_in(const std::string& dir, const std::string& name) {
+  std::string path = dir;
+  path += '/';
+  path += name;
+  return path;
+}
+
 std::string step_name(int64_t step) { return numbered("step-%08lld", step); }
 
 std::optional<int64_t> parse_step_name(const std::string& name) {
@@ -74,7 +81,7 @@ Result<Manifest> read_manifest(const std::string& dir) {
   Result<Manifest> manifest = parse_manifest(*text, path);
   if (!manifest) return manifest;
   for (const ShardFile& file : manifest->files) {
-    const std::string shard = dir + "/" + file.name;
+    const std::string shard = path_in(dir, file.name);
     struct stat info {};
     if (stat(shard.c_str(), &info) != 0) return Error{"a shard is missing", shard, ""};
     if (static_cast<uint64_t>(info.st_size) != file.bytes) {
@@ -89,7 +96,7 @@ Result<Manifest> read_manifest(const std::string& dir) {
 
 bool remove_checkpoint(const std::string& dir, Disk& disk) {
   for (const std::string& name : list_names(dir)) {
-    if (is_ours(name)) disk.remove_file(dir + "/" + name);
+    if (is_ours(name)) disk.remove_file(path_in(dir, name));
   }
   return disk.remove_directory(dir) == 0;
 }

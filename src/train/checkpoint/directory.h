@@ -12,6 +12,7 @@
 
 namespace ezpz::train {
 
+std::string path_in(const std::string& dir, const std::string& name);
 std::string step_name(int64_t step);  // "step-00000120"
 // The step of exactly such a name.
 std::optional<int64_t> parse_step_name(const std::string& name);

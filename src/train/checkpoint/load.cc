@@ -60,7 +60,7 @@ Result<const std::vector<char>*> CheckpointReader::State::chunk(const Located& s
     return &chunks.front().bytes;
   }
   const ShardFile& file = manifest.files[source.file];
-  const std::string path = dir + "/" + file.name;
+  const std::string path = path_in(dir, file.name);
   const uint64_t begin = index * kChecksumBytes;
   std::vector<char> content(std::min(kChecksumBytes, bytes - begin));
   uint64_t done = 0;
@@ -132,7 +132,7 @@ Result<CheckpointReader> CheckpointReader::open(const std::string& dir) {
   state->manifest = *std::move(manifest);
   for (size_t i = 0; i < state->manifest.files.size(); ++i) {
     const ShardFile& file = state->manifest.files[i];
-    const std::string path = dir + "/" + file.name;
+    const std::string path = path_in(dir, file.name);
     state->files.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!state->files.back()) {
       return Error{std::string("cannot read: ") + strerrordesc_np(errno), path, ""};
@@ -191,7 +191,7 @@ std::vector<std::string> list_checkpoints(const std::string& root) {
   for (const std::string& name : list_names(root)) {
     const std::optional<int64_t> step = parse_step_name(name);
     if (!step) continue;
-    const std::string path = root + "/" + name;
+    const std::string path = path_in(root, name);
     const auto manifest = read_manifest(path);
     known.push_back({manifest.ok() ? manifest->sequence : 0, *step, path});
   }

@@ -86,7 +86,7 @@ const TensorSpec* find_tensor(const Snapshot& snapshot, const std::string& name)
 Status write_shard(Disk& disk, const std::string& dir, int rank, const Snapshot& snapshot) {
   ShardFile file;
   file.name = shard_name(rank);
-  const std::string path = dir + "/" + file.name;
+  const std::string path = path_in(dir, file.name);
   Output output(disk, path);
   for (const PartData& data : snapshot.parts) {
     const TensorSpec* tensor = find_tensor(snapshot, data.part.tensor);
@@ -106,14 +106,14 @@ Status write_shard(Disk& disk, const std::string& dir, int rank, const Snapshot&
     file.parts.push_back(std::move(part));
   }
   if (Status written = output.finish(); !written) return written;
-  return write_text(disk, dir + "/" + description_name(rank), format_shard_file(file));
+  return write_text(disk, path_in(dir, description_name(rank)), format_shard_file(file));
 }
 
 uint64_t next_sequence(const std::string& root) {
   uint64_t next = 1;
   for (const std::string& name : list_names(root)) {
     if (!parse_step_name(name)) continue;
-    if (const auto manifest = read_manifest(root + "/" + name); manifest.ok()) {
+    if (const auto manifest = read_manifest(path_in(root, name)); manifest.ok()) {
       next = std::max(next, manifest->sequence + 1);
     }
   }
@@ -130,7 +130,7 @@ Status write_manifest(const SaveOptions& options, const Ranks& ranks, const Snap
   manifest.state = snapshot.state;
   manifest.tensors = snapshot.tensors;
   for (int rank = 0; rank < ranks.world_size; ++rank) {
-    const std::string path = partial + "/" + description_name(rank);
+    const std::string path = path_in(partial, description_name(rank));
     Result<std::string> text = read_file(path, 1U << 30U);
     if (!text) {
       return Error{"the shard of rank " + std::to_string(rank) + " is not there", path,
@@ -148,7 +148,7 @@ Status write_manifest(const SaveOptions& options, const Ranks& ranks, const Snap
   // Reading it back is what a resume will do: sizes and coverage are checked here, once.
   if (auto back = read_manifest(partial); !back) return back.error();
   for (int rank = 0; rank < ranks.world_size; ++rank) {
-    const int gone = disk.remove_file(partial + "/" + description_name(rank));
+    const int gone = disk.remove_file(path_in(partial, description_name(rank)));
     if (gone != 0) return trouble(gone, "cannot write the checkpoint", partial);
   }
   return trouble(disk.sync_directory(partial), "cannot write the checkpoint", partial);
@@ -158,7 +158,7 @@ Status write_manifest(const SaveOptions& options, const Ranks& ranks, const Snap
 // by it again) is swapped for the new one in one instant where the file system can.
 Status publish(const SaveOptions& options, int64_t step, const std::string& partial) {
   Disk& disk = *options.disk;
-  const std::string place = options.root + "/" + step_name(step);
+  const std::string place = path_in(options.root, step_name(step));
   const std::string what = "cannot put the checkpoint in its place";
   if (!exists(place)) {
     if (const int number = disk.rename(partial, place)) return trouble(number, what, place);
@@ -183,7 +183,7 @@ void retain(const SaveOptions& options) {
   for (const std::string& name : list_names(options.root)) {
     const std::optional<int64_t> step = parse_step_name(name);
     if (!step) continue;
-    if (const auto manifest = read_manifest(options.root + "/" + name); manifest.ok()) {
+    if (const auto manifest = read_manifest(path_in(options.root, name)); manifest.ok()) {
       known.emplace_back(manifest->sequence, *step);
     }
   }
@@ -191,7 +191,7 @@ void retain(const SaveOptions& options) {
   const auto keep = static_cast<size_t>(std::max(1, options.keep));
   for (size_t i = keep; i < known.size(); ++i) {
     // Renamed first: a directory that is half deleted must not look like a damaged checkpoint.
-    const std::string place = options.root + "/" + step_name(known[i].second);
+    const std::string place = path_in(options.root, step_name(known[i].second));
     const std::string doomed = hidden(options.root, known[i].second, kDeleting);
     if (const int number = options.disk->rename(place, doomed)) {
       options.warn(trouble(number, "cannot remove an old checkpoint", place).error().one_line());
@@ -212,7 +212,7 @@ Result<std::string> save_checkpoint(const SaveOptions& options, const Ranks& ran
                                     const Snapshot& snapshot) {
   Disk& disk = *options.disk;
   const std::string partial = hidden(options.root, snapshot.step, kPartial);
-  const std::string place = options.root + "/" + step_name(snapshot.step);
+  const std::string place = path_in(options.root, step_name(snapshot.step));
   const bool first = ranks.rank == 0;
 
   Status mine = success();
@@ -249,9 +249,9 @@ void clean_leftovers(const std::string& root, Disk& disk) {
     const std::string end = name.substr(dot);
     const std::string step = name.substr(1, dot - 1);
     if (!parse_step_name(step)) continue;
-    const std::string path = root + "/" + name;
-    if (end == kReplaced && !exists(root + "/" + step)) {
-      disk.rename(path, root + "/" + step);
+    const std::string path = path_in(root, name);
+    if (end == kReplaced && !exists(path_in(root, step))) {
+      disk.rename(path, path_in(root, step));
     } else if (end == kPartial || end == kDeleting || end == kReplaced) {
       remove_checkpoint(path, disk);
     }
