@@ -40,7 +40,7 @@ PathAnswer look_at(const std::string& path) {
   answer.file_system = static_cast<uint64_t>(info.f_type) & 0xffffffffU;
   // statfs may be answered from memory by a mount whose server is gone; its names are not.
   if (DIR* folder = opendir(path.c_str()); folder != nullptr) {
-    readdir(folder);
+    (void)readdir(folder);
     closedir(folder);
   }
   return answer;

@@ -8,7 +8,6 @@ namespace {
 
 using job_testing::only;
 using job_testing::pbs_job;
-using job_testing::says;
 using job_testing::slurm_job;
 
 TEST(CheckNoKill, AJobThatDiesWithANodeIsAWarning) {

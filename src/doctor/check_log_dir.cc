@@ -30,6 +30,7 @@ std::string size_text(double bytes) {
 
 std::string names_of(const std::vector<LustreTarget>& targets) {
   std::vector<std::string> names;
+  names.reserve(targets.size());
   for (const LustreTarget& target : targets) names.push_back(target.name);
   return text_of_hosts(names);
 }

@@ -164,6 +164,7 @@ Finding health_finding(const NodeSight& sight, const NodeContext& context) {
     std::stable_sort(all.begin(), all.end(),
                      [](const Ailment& a, const Ailment& b) { return a.health > b.health; });
     std::vector<std::string> texts;
+    texts.reserve(all.size());
     for (const Ailment& ailment : all) texts.push_back(ailment.text);
     return {check, all.front().health, printable(join(texts, "; ")), replace_node(sight), ""};
   }

@@ -69,7 +69,7 @@ VersionSeen torch_version(const NodeSight& sight) {
 }
 
 VersionSeen nccl_version(const NodeSight& sight) {
-  const VersionSeen torch = torch_version(sight);
+  VersionSeen torch = torch_version(sight);
   if (torch.text.empty()) return torch;
   const auto& mapped = (*sight.python->torch)->mapped_nccl;
   if (!mapped) return {"", mapped.why_not()};

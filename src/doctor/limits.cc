@@ -9,6 +9,7 @@
 namespace ezpz::doctor {
 namespace {
 
+constexpr uint64_t kKiB = 1ULL << 10U;
 constexpr uint64_t kMiB = 1ULL << 20U;
 constexpr uint64_t kGiB = 1ULL << 30U;
 
@@ -70,7 +71,7 @@ constexpr Threshold kStack = {
     "stack",
     "stack",
     8 * kMiB,
-    512 * 1024,
+    512 * kKiB,
     "below the usual 8 MiB deep recursion (autograd, Python) ends in a segmentation fault",
     "ulimit -s 8192"};
 // RDMA registers memory by locking it; without RDMA nobody needs more than a little.
@@ -205,8 +206,7 @@ Finding memory_limit(const Limits& limits, const NodeContext& context) {
   const std::string figures =
       fmt::format("the job may use {} of memory ({} used)", human_bytes(most),
                   limits.cgroup_memory_used ? human_bytes(used) : std::string("unknown"));
-  const Finding finding =
-      judged(kMemoryLimit, most - std::min(used, most), figures, kMemoryLimit.remedy);
+  Finding finding = judged(kMemoryLimit, most - std::min(used, most), figures, kMemoryLimit.remedy);
   if (finding.health == Health::ok && context.in_job && limits.memory_total &&
       most < *limits.memory_total / 2) {
     return {kMemoryLimit.check, Health::warning,

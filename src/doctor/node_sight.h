@@ -29,9 +29,9 @@ class Seen {
  public:
   Seen() = default;                            // nobody looked
   Seen(T value) : value_(std::move(value)) {}  // NOLINT: a value has been seen
-  static Seen not_seen(std::string because) {
+  static Seen not_seen(const std::string& because) {
     Seen seen;
-    seen.why_not_ = std::move(because);
+    seen.why_not_ = because;
     return seen;
   }
   explicit operator bool() const { return value_.has_value(); }

@@ -75,6 +75,7 @@ template <class Body>
 void on_ranks(int size, Body body) {
   Team team(size);
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] { body(team.ranks(rank)); });
   }

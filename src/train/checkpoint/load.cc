@@ -199,6 +199,7 @@ std::vector<std::string> list_checkpoints(const std::string& root) {
     return std::tie(a.sequence, a.step) > std::tie(b.sequence, b.step);
   });
   std::vector<std::string> paths;
+  paths.reserve(known.size());
   for (Known& checkpoint : known) paths.push_back(std::move(checkpoint.path));
   return paths;
 }

@@ -120,6 +120,7 @@ class Streams : public testing::Test {
       Result<TokenShardWriter> writer = TokenShardWriter::open(dir_ + "/" + file, 1000);
       ASSERT_TRUE(writer.ok());
       std::vector<int32_t> tokens;
+      tokens.reserve(7);
       for (int k = 0; k < 7; ++k) tokens.push_back(i * 100 + k);
       ASSERT_TRUE(writer->append(tokens).ok() && writer->finish().ok());
       server_.put(file, *read_file(dir_ + "/" + file));

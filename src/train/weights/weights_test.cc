@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 
 #include "base/file.h"
@@ -374,15 +376,15 @@ TEST_F(Weights, AMergedAdapterIsTheWeightPlusItsScaledProduct) {
   ASSERT_TRUE(adapter->file.read_rows(*adapter->find("layers.1.wk.lora_b"), 0, 4, b).ok());
   ASSERT_TRUE(before->read_elements("layers.1.wk", 0, 32, old_values).ok());
   ASSERT_TRUE(after->read_elements("layers.1.wk", 0, 32, new_values).ok());
-  for (int i = 0; i < 4; ++i) {
-    for (int j = 0; j < 8; ++j) {
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t j = 0; j < 8; ++j) {
       const float product = b[i * 2] * a[j] + b[i * 2 + 1] * a[8 + j];
       EXPECT_FLOAT_EQ(new_values[i * 8 + j], old_values[i * 8 + j] + 3 * product);
     }
   }
   ASSERT_TRUE(before->read_elements("layers.1.wq", 0, 32, old_values).ok());
   ASSERT_TRUE(after->read_elements("layers.1.wq", 0, 32, new_values).ok());
-  EXPECT_EQ(memcmp(old_values, new_values, sizeof old_values), 0);
+  EXPECT_TRUE(std::equal(std::begin(old_values), std::end(old_values), new_values));
 }
 
 }  // namespace
