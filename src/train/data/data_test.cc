@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/file.h"
@@ -32,8 +33,8 @@ class Data : public testing::Test {
 std::string write_shard(const std::string& path, uint64_t vocab, int32_t first, int32_t count) {
   Result<TokenShardWriter> writer = TokenShardWriter::open(path, vocab);
   EXPECT_TRUE(writer.ok());
-  std::vector<int32_t> tokens;
-  for (int32_t i = 0; i < count; ++i) tokens.push_back(first + i);
+  std::vector<int32_t> tokens(static_cast<size_t>(count));
+  std::iota(tokens.begin(), tokens.end(), first);
   EXPECT_TRUE(writer->append(tokens).ok());
   EXPECT_TRUE(writer->finish().ok());
   return path;
@@ -97,8 +98,8 @@ TEST(Samplers, NoSampleIsLostOrRepeatedAcrossARestartWithAnotherWorldSize) {
     const auto pieces = run_in_pieces(
         shuffle, blocks, {{{2, 1, 3}, 7}, {{1, 2, 4}, 3}, {{3, 1, 1}, 10}, {{1, 3, 14}, 2}});
     EXPECT_EQ(pieces, alone);
-    for (int epoch = 0; epoch < 3; ++epoch) {
-      const std::set<uint64_t> once(alone.begin() + epoch * 60, alone.begin() + epoch * 60 + 60);
+    for (auto from = alone.begin(); from != alone.begin() + 180; from += 60) {
+      const std::set<uint64_t> once(from, from + 60);
       EXPECT_EQ(once.size(), 60U);
     }
     if (shuffle != Shuffle::none) {
