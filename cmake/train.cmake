@@ -73,12 +73,14 @@ endfunction()
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 add_compile_options(${torch_flags})
 
-ezpz_train_library(plain USES ezpz_base ezpz_bench ezpz_rank ezpz_train_kernels SOURCES
+ezpz_train_library(plain USES ezpz_base ezpz_bench ezpz_rank ezpz_train_kernels ezpz_train_weights
+  ezpz_train_checkpoint ezpz_train_data SOURCES
   model/layout.cc optim/schedule.cc parallel/alone.cc parallel/shm.cc
-  loop/options.cc loop/place.cc loop/synthetic.cc loop/metrics.cc)
+  loop/options.cc loop/place.cc loop/fault.cc loop/data.cc loop/export.cc loop/metrics.cc)
 ezpz_train_library(core TORCH USES ezpz_train_plain SOURCES
-  model/ops.cc model/model.cc parallel/sharded.cc parallel/gloo.cc optim/optimizer.cc
-  loop/trainer.cc app/run.cc)
+  model/ops.cc model/adapters.cc model/model.cc parallel/sharded.cc parallel/gloo.cc
+  optim/optimizer.cc loop/own_parts.cc loop/base_weights.cc loop/trainer.cc loop/checkpoints.cc
+  app/run.cc)
 # The headers of c10d hide gloo's part behind this; the library has it.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/parallel/gloo.cc PROPERTIES
   COMPILE_DEFINITIONS USE_C10D_GLOO)

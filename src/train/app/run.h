@@ -10,6 +10,8 @@ namespace ezpz::train {
 constexpr int kStoppedEarly = 75;  // asked to stop (SIGTERM, SIGINT), and did after a whole step
 constexpr int kPeersLost = 76;     // a peer is gone, did not come, or did not answer in time
 
+constexpr int kCannotSave = 77;  // checkpoints failed again and again
+
 // The process's exit code: 0 when all steps are done.
 int train(const TrainOptions&, const Place&);
 

@@ -16,27 +16,26 @@ float beta_of(Sum sum) { return sum == Sum::accumulate ? 1.0F : 0.0F; }
 
 int narrow(int64_t n) { return static_cast<int>(n); }
 
+void* symbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
+
 }  // namespace
 
-void linear(float* out, const float* x, const float* w, int64_t rows, int64_t inputs,
-            int64_t outputs, Sum sum) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, narrow(rows), narrow(outputs),
-              narrow(inputs), 1.0F, x, narrow(inputs), w, narrow(inputs), beta_of(sum), out,
-              narrow(outputs));
+void linear(Matrix out, ConstMatrix x, ConstMatrix w, Sum sum, float scale) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, narrow(out.rows), narrow(out.columns),
+              narrow(x.columns), scale, x.data, narrow(x.stride), w.data, narrow(w.stride),
+              beta_of(sum), out.data, narrow(out.stride));
 }
 
-void linear_input_gradient(float* dx, const float* d_out, const float* w, int64_t rows,
-                           int64_t inputs, int64_t outputs, Sum sum) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, narrow(rows), narrow(inputs),
-              narrow(outputs), 1.0F, d_out, narrow(outputs), w, narrow(inputs), beta_of(sum), dx,
-              narrow(inputs));
+void linear_input_gradient(Matrix dx, ConstMatrix d_out, ConstMatrix w, Sum sum, float scale) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, narrow(dx.rows), narrow(dx.columns),
+              narrow(d_out.columns), scale, d_out.data, narrow(d_out.stride), w.data,
+              narrow(w.stride), beta_of(sum), dx.data, narrow(dx.stride));
 }
 
-void linear_weight_gradient(float* dw, const float* d_out, const float* x, int64_t rows,
-                            int64_t inputs, int64_t outputs, Sum sum) {
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, narrow(outputs), narrow(inputs),
-              narrow(rows), 1.0F, d_out, narrow(outputs), x, narrow(inputs), beta_of(sum), dw,
-              narrow(inputs));
+void linear_weight_gradient(Matrix dw, ConstMatrix d_out, ConstMatrix x, Sum sum, float scale) {
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, narrow(dw.rows), narrow(dw.columns),
+              narrow(x.rows), scale, d_out.data, narrow(d_out.stride), x.data, narrow(x.stride),
+              beta_of(sum), dw.data, narrow(dw.stride));
 }
 
 double measured_peak_gflops() {
@@ -48,15 +47,31 @@ double measured_peak_gflops() {
   double best_s = 1e9;
   for (int i = 0; i < kTries; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    linear(c.data(), a.data(), b.data(), kSize, kSize, kSize);
+    linear({c.data(), kSize, kSize, kSize}, {a.data(), kSize, kSize, kSize},
+           {b.data(), kSize, kSize, kSize}, Sum::overwrite);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     best_s = std::min(best_s, took.count());
   }
   return 2.0 * kSize * kSize * kSize / best_s / 1e9;
 }
 
+std::string better_blas_core() {
+#ifdef __x86_64__
+  void* core = symbol("openblas_get_corename");
+  if (core == nullptr) return "";
+  const std::string chosen = reinterpret_cast<char* (*)()>(core)();
+  if (chosen != "Prescott") return "";
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
+    return "SkylakeX";
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return "";
+}
+
 std::string blas_flavour() {
-  const auto symbol = [](const char* name) { return dlsym(RTLD_DEFAULT, name); };
   if (void* config = symbol("openblas_get_config")) {
     // "OpenBLAS 0.3.21 NO_LAPACKE ... Prescott": the core named here is that of the build machine.
     std::string text = reinterpret_cast<char* (*)()>(config)();

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "bench/flops.h"
 #include "bench/model.h"
+#include "train/loop/fault.h"
 
 namespace ezpz::train {
 
@@ -16,7 +18,13 @@ struct TrainOptions {
   int64_t batch = 1;       // sequences a data-parallel rank and micro-step
   int64_t grad_accum = 1;  // micro-steps a step
   long steps = 20;
-  std::string dataset = "random";
+  // A Hugging Face folder that the weights come from; empty: counted from the seed.
+  std::string base_dir;
+  float norm_eps = 1e-5F;
+  std::vector<double> rope_frequencies;  // empty: by shape.rope_theta
+  std::string dataset = "random";        // or a text, tokens, a folder of them, a stream's URL
+  std::string tokenizer = "byte";        // or a sentencepiece model, of a text
+  std::string data_cache = "ezpz-data";
   uint64_t seed = 42;
   double lr = 3e-4;
   double min_lr = 0;
@@ -25,11 +33,23 @@ struct TrainOptions {
   double clip = 1.0;
   std::string optimizer = "adamw";
   std::string recompute = "none";
-  int tp = 1;       // ranks that divide each matrix
-  int threads = 0;  // 0: the cores this rank owns
+  bench::Lora lora;  // off: all weights are trained
+  double lora_alpha = 16;
+  double lora_dropout = 0;
+  int tp = 1;        // ranks that divide each matrix
+  int dp_shard = 0;  // ranks that share one copy of the model; 0: all data-parallel ones
+  int threads = 0;   // 0: the cores this rank owns
   std::string transport = "auto";
   bool compile = false;
   bool json = false;
+  std::string outdir;      // of checkpoints and all else that is written; empty: nothing is
+  long save_interval = 0;  // steps; 0: only at the end
+  int keep = 2;
+  std::string resume = "auto";
+  bool async_save = false;
+  int save_failures = 3;  // in a row, that end the run
+  std::vector<Fault> faults;
+  std::string export_dir;
 };
 
 // Where the flags say it all: the help text to print, instead of a run.

@@ -4,7 +4,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "train/loop/synthetic.h"
+#include <map>
+
+#include "train/data/random_source.h"
 
 namespace ezpz::train {
 namespace {
@@ -31,10 +33,10 @@ struct Batch {
 
 Batch batch_of(const bench::ModelShape& shape) {
   Batch batch;
-  const auto data = make_synthetic("random", 3, shape.vocab);
-  std::vector<int32_t> sample(kSeq + 1);
-  for (int64_t b = 0; b < kBatch; ++b) {
-    data->read(b, kSeq, sample.data());
+  RandomSource data(shape.vocab, kSeq, 3);
+  std::vector<int64_t> sample(kSeq + 1);
+  for (uint64_t b = 0; b < kBatch; ++b) {
+    EXPECT_TRUE(data.read(b, sample.data()).ok());
     batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
     batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());
   }
@@ -47,6 +49,17 @@ class Reference {
   Reference(const bench::ModelShape& shape, const std::vector<UnitLayout>& units,
             std::vector<at::Tensor> flats)
       : shape_(shape), units_(units), flats_(std::move(flats)) {}
+
+  // Every adapted matrix then is W + scale * B A.
+  void adapt(const std::vector<UnitLayout>& units, const std::vector<at::Tensor>& flats,
+             double scale) {
+    for (size_t u = 0; u < units.size(); ++u) {
+      for (const Parameter& p : units[u].parameters) {
+        adapters_[p.name] = flats[u].narrow(0, p.offset, p.elements()).view({p.rows, p.columns});
+      }
+    }
+    adapter_scale_ = scale;
+  }
 
   at::Tensor loss(const Batch& batch) const {
     const auto index = [](const std::vector<int32_t>& v) {
@@ -65,7 +78,12 @@ class Reference {
   at::Tensor get(size_t unit, const std::string& name) const {
     const Parameter& p = units_[unit].find(name);
     const at::Tensor flat = flats_[unit].narrow(0, p.offset, p.elements());
-    return p.columns == 1 ? flat : flat.view({p.rows, p.columns});
+    if (p.columns == 1) return flat;
+    const at::Tensor w = flat.view({p.rows, p.columns});
+    const std::string stem = "base_model.model." + name.substr(0, name.rfind('.'));
+    const auto a = adapters_.find(stem + ".lora_A.weight");
+    if (a == adapters_.end()) return w;
+    return w + adapter_scale_ * adapters_.at(stem + ".lora_B.weight").matmul(a->second);
   }
   static at::Tensor norm(const at::Tensor& x, const at::Tensor& w) {
     return x * (x.pow(2).mean(-1, true) + 1e-5).rsqrt() * w;
@@ -108,7 +126,32 @@ class Reference {
   bench::ModelShape shape_;
   const std::vector<UnitLayout>& units_;
   std::vector<at::Tensor> flats_;
+  std::map<std::string, at::Tensor> adapters_;
+  double adapter_scale_ = 0;
 };
+
+// Values that show their place, and leaves of the reference with the same.
+std::vector<at::Tensor> spread(Sharded* units) {
+  std::vector<at::Tensor> leaves;
+  for (auto& shard : units->shards()) {
+    shard.parameters.mul_(5).add_(at::arange(shard.size).remainder(7).mul(0.01));
+    leaves.push_back(shard.parameters.clone().requires_grad_(true));
+  }
+  return leaves;
+}
+
+void expect_gradients(Sharded* units, const std::vector<at::Tensor>& leaves) {
+  for (size_t u = 0; u < leaves.size(); ++u) {
+    const at::Tensor expected = leaves[u].grad(), got = units->shards()[u].gradient;
+    for (const Parameter& p : units->units()[u].parameters) {
+      const at::Tensor a = expected.narrow(0, p.offset, p.elements());
+      const at::Tensor b = got.narrow(0, p.offset, p.elements());
+      const double size = a.abs().max().item<double>();
+      EXPECT_GT(size, 0) << p.name;
+      EXPECT_LT((a - b).abs().max().item<double>(), 1e-4 * size) << p.name;
+    }
+  }
+}
 
 class ModelGradients : public ::testing::TestWithParam<std::tuple<bool, Recompute>> {};
 INSTANTIATE_TEST_SUITE_P(AllKinds, ModelGradients,
@@ -123,17 +166,13 @@ TEST_P(ModelGradients, AreThoseOfAutogradTiedOrNotWhateverIsComputedAgain) {
   Sharded units(unit_layouts(shape), alone.get(), 11);
   // Norms that are not all one, so that their place in the formulas shows; larger matrices, so that
   // every part of the gradient does.
-  std::vector<at::Tensor> leaves;
-  for (auto& shard : units.shards()) {
-    shard.parameters.mul_(5).add_(at::arange(shard.size).remainder(7).mul(0.01));
-    leaves.push_back(shard.parameters.clone().requires_grad_(true));
-  }
+  const std::vector<at::Tensor> leaves = spread(&units);
   ModelOptions options;
   options.shape = shape;
   options.batch = kBatch;
   options.seq = kSeq;
   options.recompute = recompute;
-  Model model(options, &units, alone.get());
+  Model model(options, &units, nullptr, alone.get());
   const Batch batch = batch_of(shape);
   const at::Tensor want = Reference(shape, units.units(), leaves).loss(batch);
   (want * 0.5).backward();
@@ -142,16 +181,44 @@ TEST_P(ModelGradients, AreThoseOfAutogradTiedOrNotWhateverIsComputedAgain) {
   const double loss = model.forward_backward(batch.tokens.data(), batch.targets.data(), 0.25F);
   EXPECT_NEAR(loss, want.item<double>(), 1e-3);
   EXPECT_NEAR(model.forward_backward(batch.tokens.data(), batch.targets.data(), 0.25F), loss, 1e-9);
-  for (size_t u = 0; u < leaves.size(); ++u) {
-    const at::Tensor expected = leaves[u].grad(), got = units.shards()[u].gradient;
-    for (const Parameter& p : units.units()[u].parameters) {
-      const at::Tensor a = expected.narrow(0, p.offset, p.elements());
-      const at::Tensor b = got.narrow(0, p.offset, p.elements());
-      const double size = a.abs().max().item<double>();
-      EXPECT_GT(size, 0) << p.name;
-      EXPECT_LT((a - b).abs().max().item<double>(), 1e-4 * size) << p.name;
-    }
-  }
+  expect_gradients(&units, leaves);
+}
+
+class AdapterGradients : public ::testing::TestWithParam<std::tuple<bool, bool, Recompute>> {};
+INSTANTIATE_TEST_SUITE_P(AllKinds, AdapterGradients,
+                         ::testing::Combine(::testing::Bool(), ::testing::Bool(),
+                                            ::testing::Values(Recompute::none, Recompute::selective,
+                                                              Recompute::full)));
+
+TEST_P(AdapterGradients, AreThoseOfAutogradAndTheFrozenWeightsHaveNone) {
+  const auto [attention, tied, recompute] = GetParam();
+  const bench::ModelShape shape = small(tied);
+  bench::Lora lora{3, attention, !attention || tied};
+  const auto alone = make_alone();
+  Sharded units(unit_layouts(shape), alone.get(), 11, Training::frozen);
+  Sharded adapters(adapter_layouts(shape, lora), alone.get(), 12);
+  std::vector<at::Tensor> frozen = spread(&units);
+  const std::vector<at::Tensor> leaves = spread(&adapters);
+  ModelOptions options;
+  options.shape = shape;
+  options.batch = kBatch;
+  options.seq = kSeq;
+  options.recompute = recompute;
+  options.lora = lora;
+  options.lora_scale = 1.5F;
+  Model model(options, &units, &adapters, alone.get());
+  const Batch batch = batch_of(shape);
+  Reference reference(shape, units.units(), frozen);
+  reference.adapt(adapters.units(), leaves, 1.5);
+  const at::Tensor want = reference.loss(batch);
+  (want * 0.5).backward();
+  units.begin_step();
+  adapters.begin_step();
+  const double loss = model.forward_backward(batch.tokens.data(), batch.targets.data(), 0.25F);
+  EXPECT_NEAR(loss, want.item<double>(), 1e-3);
+  EXPECT_NEAR(model.forward_backward(batch.tokens.data(), batch.targets.data(), 0.25F), loss, 1e-9);
+  expect_gradients(&adapters, leaves);
+  for (const auto& shard : units.shards()) EXPECT_FALSE(shard.gradient.defined());
 }
 
 TEST(Model, ItsFirstLossIsThatOfAUniformGuess) {
@@ -162,7 +229,7 @@ TEST(Model, ItsFirstLossIsThatOfAUniformGuess) {
   options.shape = shape;
   options.batch = kBatch;
   options.seq = kSeq;
-  Model model(options, &units, alone.get());
+  Model model(options, &units, nullptr, alone.get());
   const Batch batch = batch_of(shape);
   units.begin_step();
   const double loss = model.forward_backward(batch.tokens.data(), batch.targets.data(), 1.0F);

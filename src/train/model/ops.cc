@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "train/kernels/random.h"
 #include "train/kernels/simd.h"
 
 namespace ezpz::train::ops {
@@ -10,22 +11,41 @@ namespace {
 
 float* data(const at::Tensor& t) { return t.data_ptr<float>(); }
 
+Matrix matrix(const at::Tensor& t) { return {data(t), t.size(0), t.size(1), t.stride(0)}; }
+ConstMatrix const_matrix(const at::Tensor& t) {
+  return {data(t), t.size(0), t.size(1), t.stride(0)};
+}
+
+// f(index in x, kept or not) over a matrix.
+template <class F>
+void each_dropped(const at::Tensor& x, const Dropout& d, F&& f) {
+  // A 32-bit threshold: the rate is exact to 2^-32.
+  const auto limit = static_cast<uint64_t>(static_cast<double>(d.rate) * 0x1p32);
+  const int64_t rows = x.size(0);
+  const int64_t columns = x.size(1);
+#pragma omp parallel for
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint64_t first = d.first + static_cast<uint64_t>(r * d.whole_columns + d.first_column);
+    for (int64_t c = 0; c < columns; ++c) {
+      f(r * columns + c, (random_bits(d.key, first + static_cast<uint64_t>(c)) >> 32) >= limit);
+    }
+  }
+}
+
 }  // namespace
 
-void linear(const at::Tensor& out, const at::Tensor& x, const at::Tensor& w, Sum sum) {
-  train::linear(data(out), data(x), data(w), x.size(0), w.size(1), w.size(0), sum);
+void linear(const at::Tensor& out, const at::Tensor& x, const at::Tensor& w, Sum sum, float scale) {
+  train::linear(matrix(out), const_matrix(x), const_matrix(w), sum, scale);
 }
 
 void linear_input_gradient(const at::Tensor& dx, const at::Tensor& d_out, const at::Tensor& w,
-                           Sum sum) {
-  train::linear_input_gradient(data(dx), data(d_out), data(w), dx.size(0), w.size(1), w.size(0),
-                               sum);
+                           Sum sum, float scale) {
+  train::linear_input_gradient(matrix(dx), const_matrix(d_out), const_matrix(w), sum, scale);
 }
 
 void linear_weight_gradient(const at::Tensor& dw, const at::Tensor& d_out, const at::Tensor& x,
-                            Sum sum) {
-  train::linear_weight_gradient(data(dw), data(d_out), data(x), x.size(0), dw.size(1), dw.size(0),
-                                sum);
+                            Sum sum, float scale) {
+  train::linear_weight_gradient(matrix(dw), const_matrix(d_out), const_matrix(x), sum, scale);
 }
 
 void rmsnorm(const at::Tensor& y_TD, const at::Tensor& inv_rms_T, const at::Tensor& x_TD,
@@ -37,9 +57,10 @@ void rmsnorm(const at::Tensor& y_TD, const at::Tensor& inv_rms_T, const at::Tens
 void rmsnorm_backward(const at::Tensor& dx_TD, const at::Tensor& dw_D, Sum sum,
                       const at::Tensor& partial, const at::Tensor& dy_TD, const at::Tensor& x_TD,
                       const at::Tensor& w_D, const at::Tensor& inv_rms_T) {
-  if (sum == Sum::overwrite) zero(dw_D);
-  simd().rmsnorm_backward(data(dx_TD), data(dw_D), data(partial), data(dy_TD), data(x_TD),
-                          data(w_D), data(inv_rms_T), x_TD.size(0), x_TD.size(1));
+  if (sum == Sum::overwrite && dw_D.defined()) zero(dw_D);
+  simd().rmsnorm_backward(data(dx_TD), dw_D.defined() ? data(dw_D) : nullptr, data(partial),
+                          data(dy_TD), data(x_TD), data(w_D), data(inv_rms_T), x_TD.size(0),
+                          x_TD.size(1));
 }
 
 void rope(const at::Tensor& x, int64_t heads, int64_t head_dim, const at::Tensor& cos,
@@ -90,6 +111,22 @@ void embed_backward(const at::Tensor& dw_VD, const at::Tensor& dx_TD, const int3
     if (row < 0 || row >= dw_VD.size(0)) continue;
     simd().add(data(dw_VD) + row * dim, data(dx_TD) + t * dim, dim);
   }
+}
+
+void dropout(const at::Tensor& out, const at::Tensor& x, const Dropout& d) {
+  const float scale = 1.0F / (1.0F - d.rate);
+  float* y = data(out);
+  const float* from = data(x);
+  each_dropped(x, d, [=](int64_t i, bool kept) { y[i] = kept ? scale * from[i] : 0.0F; });
+}
+
+void add_dropout(const at::Tensor& to, const at::Tensor& x, const Dropout& d) {
+  const float scale = 1.0F / (1.0F - d.rate);
+  float* y = data(to);
+  const float* from = data(x);
+  each_dropped(x, d, [=](int64_t i, bool kept) {
+    if (kept) y[i] += scale * from[i];
+  });
 }
 
 void add(const at::Tensor& to, const at::Tensor& from) {

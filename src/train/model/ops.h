@@ -10,16 +10,17 @@
 
 namespace ezpz::train::ops {
 
+// Products, scaled. A tensor may be some columns of a wider one.
 void linear(const at::Tensor& out, const at::Tensor& x, const at::Tensor& w,
-            Sum sum = Sum::overwrite);
+            Sum sum = Sum::overwrite, float scale = 1);
 void linear_input_gradient(const at::Tensor& dx, const at::Tensor& d_out, const at::Tensor& w,
-                           Sum sum = Sum::overwrite);
+                           Sum sum = Sum::overwrite, float scale = 1);
 void linear_weight_gradient(const at::Tensor& dw, const at::Tensor& d_out, const at::Tensor& x,
-                            Sum sum);
+                            Sum sum, float scale = 1);
 
 void rmsnorm(const at::Tensor& y_TD, const at::Tensor& inv_rms_T, const at::Tensor& x_TD,
              const at::Tensor& w_D, float eps);
-// Adds to dx; dw is overwritten or added to. partial: threads x D.
+// Adds to dx; dw is overwritten or added to, and may be undefined (frozen). partial: threads x D.
 void rmsnorm_backward(const at::Tensor& dx_TD, const at::Tensor& dw_D, Sum sum,
                       const at::Tensor& partial, const at::Tensor& dy_TD, const at::Tensor& x_TD,
                       const at::Tensor& w_D, const at::Tensor& inv_rms_T);
@@ -45,6 +46,19 @@ void embed(const at::Tensor& x_TD, const at::Tensor& w_VD, const int32_t* tokens
 // Adds.
 void embed_backward(const at::Tensor& dw_VD, const at::Tensor& dx_TD, const int32_t* tokens,
                     int64_t first_row);
+
+// out = x where a number counted from `first` on is at least the rate, else 0; scaled so that the
+// mean stays. Row t has the numbers first + t * whole_columns + first_column and on.
+struct Dropout {
+  uint64_t key = 0;
+  uint64_t first = 0;
+  int64_t whole_columns = 0;
+  int64_t first_column = 0;
+  float rate = 0;
+};
+void dropout(const at::Tensor& out, const at::Tensor& x, const Dropout&);
+// to += x, dropped out.
+void add_dropout(const at::Tensor& to, const at::Tensor& x, const Dropout&);
 
 void add(const at::Tensor& to, const at::Tensor& from);
 void copy(const at::Tensor& to, const at::Tensor& from);

@@ -27,10 +27,12 @@ void Optimizer::find_segments() {
       const int64_t from = std::max(p.offset, shard.begin);
       const int64_t to = std::min(p.offset + p.elements(), shard.begin + shard.size);
       if (from >= to) continue;
-      const Segment next{u, from - shard.begin, to - from, p.decay, p.split != Split::whole};
+      const Segment next{u,       from - shard.begin,      to - from,
+                         p.decay, p.split != Split::whole, p.partial_gradient};
       Segment* last = segments_.empty() ? nullptr : &segments_.back();
       if (last != nullptr && last->unit == u && last->decay == p.decay &&
-          last->divided == next.divided && last->begin + last->size == next.begin) {
+          last->divided == next.divided && last->partial == next.partial &&
+          last->begin + last->size == next.begin) {
         last->size += next.size;
       } else {
         segments_.push_back(next);
@@ -53,7 +55,16 @@ double Optimizer::gradient_norm() {
   return std::sqrt(squares);
 }
 
+void Optimizer::complete_partial_gradients() {
+  for (const Segment& segment : segments_) {
+    if (!segment.partial) continue;
+    auto* g = units_->shards()[segment.unit].gradient.data_ptr<float>() + segment.begin;
+    tp_->wait(tp_->all_reduce_sum(g, segment.size));
+  }
+}
+
 double Optimizer::step(double lr) {
+  complete_partial_gradients();
   const double norm = gradient_norm();
   ++steps_;
   AdamStep step;

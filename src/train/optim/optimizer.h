@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <vector>
 
 #include "train/parallel/comm.h"
@@ -30,6 +31,12 @@ class Optimizer {
 
   // Updates so far: the bias corrections go by it.
   [[nodiscard]] long steps() const { return steps_; }
+  void resume_at(long steps) { steps_ = steps; }
+  // AdamW's two, of a unit's shard; plain SGD has none.
+  [[nodiscard]] bool has_moments() const { return !m_.empty(); }
+  std::array<float*, 2> moments(size_t unit) {
+    return {m_[unit].data_ptr<float>(), v_[unit].data_ptr<float>()};
+  }
 
  private:
   struct Segment {
@@ -38,9 +45,11 @@ class Optimizer {
     int64_t size = 0;
     bool decay = false;
     bool divided = false;  // over the tensor parallel ranks; what is whole is the same on each
+    bool partial = false;  // its gradient is still a part of a sum over them
   };
   double gradient_norm();
   void find_segments();
+  void complete_partial_gradients();
 
   OptimizerOptions options_;
   Sharded* units_;

@@ -198,7 +198,22 @@ class Gloo : public Comm {
 
 }  // namespace
 
-Groups make_gloo(const Place& place, int tp, const GlooLimits& limits) {
+std::string division_trouble(int ranks, const Division& d) {
+  const auto does_not_divide = [](int part, int whole, const char* flag) {
+    return std::to_string(whole) + " ranks do not divide into groups of " + std::to_string(part) +
+           ": " + flag;
+  };
+  if (ranks % d.tensor != 0) return does_not_divide(d.tensor, ranks, "--tp");
+  const int data = ranks / d.tensor;
+  if (d.shard > 0 && data % d.shard != 0) return does_not_divide(d.shard, data, "--dp-shard");
+  return "";
+}
+
+Groups alone_groups() {
+  return {make_alone(), make_alone(), nullptr, make_alone(), make_alone(), make_alone()};
+}
+
+Groups make_gloo(const Place& place, const Division& division, const GlooLimits& limits) {
   c10::intrusive_ptr<c10d::Store> store;
   const std::string meeting = place.master_addr + ":" + std::to_string(place.master_port);
   guarded(("meeting at " + printable(meeting, 80)).c_str(), [&] {
@@ -214,12 +229,24 @@ Groups make_gloo(const Place& place, int tp, const GlooLimits& limits) {
     return std::make_unique<Gloo>(place, c10::make_intrusive<c10d::PrefixStore>(name, store), rank,
                                   size, limits);
   };
+  const int tp = division.tensor;
+  const int data = place.world / tp;
+  const int sharing = division.shard > 0 ? division.shard : data;
   const int in_tensor = place.rank % tp;
   const int in_data = place.rank / tp;
+  const auto named = [](const char* kind, int a, int b) {
+    return std::string(kind) + " " + std::to_string(a) + " " + std::to_string(b);
+  };
   Groups groups;
   groups.world = group("world", place.rank, place.world);
-  groups.data = group("data " + std::to_string(in_tensor), in_data, place.world / tp);
-  groups.tensor = group("tensor " + std::to_string(in_data), in_tensor, tp);
+  groups.data = group(named("data", in_tensor, 0), in_data, data);
+  if (sharing != data) {
+    groups.shard = group(named("shard", in_tensor, in_data / sharing), in_data % sharing, sharing);
+  }
+  groups.replicate =
+      group(named("replicate", in_tensor, in_data % sharing), in_data / sharing, data / sharing);
+  groups.tensor = group(named("tensor", in_data, 0), in_tensor, tp);
+  groups.saver = group("saver", place.rank, place.world);
   return groups;
 }
 

@@ -19,30 +19,29 @@ int64_t shard_size(int64_t elements, int64_t ranks) {
 
 }  // namespace
 
-Sharded::Sharded(std::vector<UnitLayout> layouts, Comm* comm, uint64_t seed)
-    : layouts_(std::move(layouts)), comm_(comm) {
+Sharded::Sharded(std::vector<UnitLayout> layouts, Comm* comm, uint64_t seed, Training training)
+    : layouts_(std::move(layouts)), comm_(comm), training_(training) {
   const int64_t ranks = comm_->size();
-  int64_t largest_block = 0;
-  for (size_t u = 0; u < layouts_.size(); ++u) {
+  std::vector<int64_t> slot_sizes;
+  for (const UnitLayout& unit : layouts_) {
     Shard shard;
-    shard.size = shard_size(layouts_[u].elements, ranks);
+    shard.size = shard_size(unit.elements, ranks);
     shard.begin = shard.size * comm_->rank();
     shard.parameters = at::empty({shard.size}, at::kFloat);
-    shard.gradient = at::zeros({shard.size}, at::kFloat);
-    initialize(shard.parameters.data_ptr<float>(), layouts_[u], shard.begin,
-               shard.begin + shard.size, seed);
-    if (u > 0 && u + 1 < layouts_.size()) {
-      largest_block = std::max(largest_block, shard.size * ranks);
-    }
+    if (training_ == Training::on) shard.gradient = at::zeros({shard.size}, at::kFloat);
+    initialize(shard.parameters.data_ptr<float>(), unit, shard.begin, shard.begin + shard.size,
+               seed);
+    const auto slot = static_cast<size_t>(unit.slot);
+    if (slot_sizes.size() <= slot) slot_sizes.resize(slot + 1);
+    slot_sizes[slot] = std::max(slot_sizes[slot], shard.size * ranks);
     shards_.push_back(std::move(shard));
   }
   if (ranks == 1) return;
-  const int64_t sizes[] = {shards_.front().size * ranks, shards_.back().size * ranks, largest_block,
-                           largest_block};
-  for (const int64_t size : sizes) {
+  for (const int64_t size : slot_sizes) {
     Slot slot;
     slot.data = at::zeros({size}, at::kFloat);
     gathered_.push_back(slot);
+    if (training_ == Training::frozen) continue;
     slot.data = at::zeros({size}, at::kFloat);
     gradients_.push_back(slot);
     reduced_.push_back(at::empty({size / ranks}, at::kFloat));
@@ -50,9 +49,7 @@ Sharded::Sharded(std::vector<UnitLayout> layouts, Comm* comm, uint64_t seed)
 }
 
 Sharded::Slot& Sharded::slot_of(std::vector<Slot>& slots, size_t unit) {
-  if (unit == 0) return slots[0];
-  if (unit + 1 == layouts_.size()) return slots[1];
-  return slots[2 + unit % 2];
+  return slots[static_cast<size_t>(layouts_[unit].slot)];
 }
 
 void Sharded::start_gather(size_t unit) {

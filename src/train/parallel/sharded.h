@@ -1,7 +1,7 @@
 // The units of a model, each sharded evenly over the ranks of a group (FSDP): a rank keeps its part
 // of the parameters, gradients and moments. What a unit's computation needs is gathered before and
 // dropped after; its gradient is reduced as soon as it is complete, while the next unit computes.
-// With one rank nothing is copied.
+// With one rank nothing is copied. Frozen units have parameters only.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,14 @@
 
 namespace ezpz::train {
 
+enum class Training { on, frozen };
+
 class Sharded {
  public:
   // Sets the initial values. comm must outlive this.
-  Sharded(std::vector<UnitLayout>, Comm* comm, uint64_t seed);
+  Sharded(std::vector<UnitLayout>, Comm* comm, uint64_t seed, Training training = Training::on);
+
+  [[nodiscard]] bool frozen() const { return training_ == Training::frozen; }
 
   [[nodiscard]] const std::vector<UnitLayout>& units() const { return layouts_; }
 
@@ -41,7 +45,7 @@ class Sharded {
     int64_t begin = 0;  // in the unit
     int64_t size = 0;   // the same on every rank: units are padded
     at::Tensor parameters;
-    at::Tensor gradient;
+    at::Tensor gradient;  // undefined when frozen
   };
   std::vector<Shard>& shards() { return shards_; }
 
@@ -52,15 +56,15 @@ class Sharded {
     Comm::Ticket ticket = 0;
     bool pending = false;
   };
-  // A unit has an array of its own when it is not a block.
   Slot& slot_of(std::vector<Slot>& slots, size_t unit);
   void start_gather(size_t unit);
   void finish_reduction(Slot& slot);
 
   std::vector<UnitLayout> layouts_;
   Comm* comm_;
+  Training training_;
   std::vector<Shard> shards_;
-  std::vector<Slot> gathered_;       // 0: embedding, 1: head, 2 and 3: blocks by turns
+  std::vector<Slot> gathered_;       // as UnitLayout::slot says
   std::vector<Slot> gradients_;      // the same
   std::vector<at::Tensor> reduced_;  // a slot's reduced gradient before it is added
   int micro_step_ = 0;

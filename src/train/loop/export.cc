@@ -1,0 +1,142 @@
+#include "train/loop/export.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "train/checkpoint/load.h"
+#include "train/model/layout.h"
+#include "train/weights/hf_model.h"
+#include "train/weights/names.h"
+#include "train/weights/peft.h"
+
+namespace ezpz::train {
+namespace {
+
+constexpr uint64_t kElementsAtOnce = 4U << 20U;
+
+Result<HfConfig> config_of(const TrainOptions& options) {
+  if (!options.base_dir.empty()) return read_hf_config(options.base_dir);
+  const bench::ModelShape& s = options.shape;
+  HfConfig config;
+  config.vocab_size = s.vocab;
+  config.hidden_size = s.dim;
+  config.intermediate_size = s.hidden;
+  config.num_hidden_layers = s.layers;
+  config.num_attention_heads = s.heads;
+  config.num_key_value_heads = s.kv_heads;
+  config.head_dim = s.head_dim();
+  config.max_position_embeddings = std::max(options.seq, s.seq);
+  config.rms_norm_eps = static_cast<double>(options.norm_eps);
+  config.rope_theta = s.rope_theta;
+  config.tie_word_embeddings = s.tied;
+  return config;
+}
+
+// Gives elements first .. first + count of a tensor.
+using Read = std::function<Status(const std::string& name, uint64_t first, uint64_t count, float*)>;
+
+// Every tensor in order, a piece at a time.
+template <class Writer>
+Status copy_tensors(const std::vector<TensorSpec>& tensors,
+                    const std::function<std::string(const std::string&)>& stored_name,
+                    const Read& read, Writer* writer) {
+  std::vector<float> piece;
+  for (const TensorSpec& tensor : tensors) {
+    uint64_t elements = 1;
+    for (const int64_t n : tensor.shape) elements *= static_cast<uint64_t>(n);
+    for (uint64_t at = 0; at < elements; at += kElementsAtOnce) {
+      const uint64_t n = std::min(kElementsAtOnce, elements - at);
+      piece.resize(n);
+      const Status got = read(stored_name(tensor.name), at, n, piece.data());
+      if (!got) return got;
+      const Status put = writer->append(piece.data(), n);
+      if (!put) return put;
+    }
+  }
+  return writer->finish();
+}
+
+Read from_checkpoint(CheckpointReader* reader) {
+  return [reader](const std::string& name, uint64_t first, uint64_t count, float* out) {
+    Part part;
+    part.tensor = name;
+    part.first = first;
+    part.count = count;
+    return reader->read(part, out);
+  };
+}
+
+// The values that training from a seed begins with.
+Read from_seed(const std::vector<UnitLayout>& units, uint64_t seed) {
+  return [&units, seed](const std::string& name, uint64_t first, uint64_t count,
+                        float* out) -> Status {
+    for (const UnitLayout& unit : units) {
+      for (const Parameter& p : unit.parameters) {
+        if (p.name != name) continue;
+        const int64_t begin = p.offset + static_cast<int64_t>(first);
+        initialize(out, unit, begin, begin + static_cast<int64_t>(count), seed);
+        return success();
+      }
+    }
+    return Error{"no such parameter: " + name, "the model", ""};
+  };
+}
+
+std::string hf_stored_name(const std::string& name) { return hf_name(name).value_or(name); }
+
+Status write_model(const HfConfig& config, const Read& read, const std::string& dir) {
+  Result<HfModelWriter> writer = HfModelWriter::open(dir, config, DType::f32);
+  if (!writer) return writer.error();
+  return copy_tensors(model_tensors(config, DType::f32), hf_stored_name, read, &*writer);
+}
+
+}  // namespace
+
+Status export_adapter(const TrainOptions& options, const std::string& checkpoint,
+                      const std::string& dir) {
+  Result<CheckpointReader> reader = CheckpointReader::open(checkpoint);
+  if (!reader) return reader.error();
+  const Result<HfConfig> model = config_of(options);
+  if (!model) return model.error();
+  PeftConfig config;
+  config.base_model = options.base_dir;
+  config.r = options.lora.rank;
+  config.lora_alpha = options.lora_alpha;
+  config.lora_dropout = options.lora_dropout;
+  for (const auto& [on, words] :
+       {std::pair{options.lora.attention, "attn"}, {options.lora.feed_forward, "mlp"}}) {
+    if (!on) continue;
+    const Result<std::vector<std::string>> targets = lora_targets(words);
+    if (!targets) return targets.error();
+    config.targets.insert(config.targets.end(), targets->begin(), targets->end());
+  }
+  Result<SafetensorsWriter> writer = write_peft_adapter(dir, *model, config, DType::f32);
+  if (!writer) return writer.error();
+  const auto stored = [](const std::string& name) { return peft_name(name).value_or(name); };
+  return copy_tensors(adapter_tensors(*model, config, DType::f32), stored,
+                      from_checkpoint(&*reader), &*writer);
+}
+
+Status export_model(const TrainOptions& options, const std::string& checkpoint,
+                    const std::string& dir) {
+  const Result<HfConfig> config = config_of(options);
+  if (!config) return config.error();
+  if (!options.lora.on()) {
+    Result<CheckpointReader> reader = CheckpointReader::open(checkpoint);
+    if (!reader) return reader.error();
+    return write_model(*config, from_checkpoint(&*reader), dir);
+  }
+  std::string base = options.base_dir;
+  if (base.empty()) {
+    base = options.outdir + "/base";
+    const std::vector<UnitLayout> units = unit_layouts(options.shape);
+    const Result<HfModel> there = HfModel::open(base);
+    const Status written =
+        there ? success() : write_model(*config, from_seed(units, options.seed), base);
+    if (!written) return written;
+  }
+  return merge_peft_adapter(base, options.outdir + "/adapter", dir, DType::f32);
+}
+
+}  // namespace ezpz::train
