@@ -4,18 +4,21 @@ Minutes on two cores, no root."""
 
 import json
 import os
+import random
 import re
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 
 from harness import check, check_equal, main, scenario, wait_until
 
 TIME_LIMIT_S = 240
-STOPPED, PEERS_LOST = 75, 76
+STOPPED, PEERS_LOST, CANNOT_SAVE = 75, 76, 77
 SMALL = ("--model", "debug", "--dim", "32", "--n-layers", "2", "--hidden-dim", "64", "--vocab-size", "96", "--seq-len", "16",
-         "--dataset", "chain", "--lr", "3e-3", "--warmup-iters", "3", "--threads", "1")
+         "--lr", "3e-3", "--warmup-iters", "3", "--threads", "1")
 STEP = re.compile(r"^step=(\d+) loss=(\d+\.\d{6,}) dt=\S+ tps=\S+ mfu=\S+ .*grad_norm=(\S+) ", re.M)
 
 
@@ -41,12 +44,13 @@ class Ranks:
     def __init__(self, context, count, *flags):
         port = free_port()
         self.processes, self.paths = [], []
+        context.started = getattr(context, "started", 0) + 1
         for rank in range(count):
             env = clean_environment(context)
             if count > 1:
                 env.update(RANK=str(rank), WORLD_SIZE=str(count), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(count),
                            MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-            path = context.dir / f"rank{rank}.log"
+            path = context.dir / f"run{context.started}.rank{rank}.log"
             with path.open("wb") as out:
                 self.processes.append(subprocess.Popen([str(context.ezpz), "train", *map(str, flags)], env=env, stdout=out,
                                                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=context.dir))
@@ -146,6 +150,164 @@ def a_peer_that_never_comes_is_not_awaited_for_ever(context):
     check(b"lost its peers: meeting at 127.0.0.1" in done.stderr, f"it said {done.stderr.decode()[-500:]}")
 
 
+def failed(context, count, codes, *flags):
+    """Ranks that end with these codes."""
+    ranks = Ranks(context, count, *SMALL, *flags)
+    check_equal(ranks.wait(), codes, f"exit codes; rank 0 said: {ranks.output()[-2000:]}")
+    return ranks
+
+
+@scenario
+def killed_at_any_step_it_goes_on_as_if_nothing_had_been(context):
+    """A rank is killed by SIGKILL between checkpoints; started again, the losses are bit for bit those of an unbroken run."""
+    steps = random.Random(context.dir.name).randint(5, 14)
+    unbroken = trained(context, 2, "--train-iters", 15).steps()
+    how = ("--train-iters", 15, "--outdir", "out", "--save-interval", 3)
+    broken = failed(context, 2, [PEERS_LOST, -signal.SIGKILL], *how, "--fault", f"kill@{steps}:rank=1")
+    check((context.dir / f"out/FAULT-kill-step-{steps}-rank-1-attempt-1").exists(), "the fault left no receipt")
+    again = trained(context, 2, *how)
+    saved = (steps - 1) // 3 * 3
+    check(f"resumed from checkpoint step={saved} " in again.output(), f"it said {again.output()[:1500]}")
+    check_equal(broken.steps(), unbroken[:steps - 1], f"up to step {steps}")
+    check_equal(again.steps(), unbroken[saved:], f"after step {saved}")
+
+
+@scenario
+def a_checkpoint_goes_on_with_any_other_division(context):
+    """Saved by one process; read by two, by a mesh of four, by two replicas; the losses are those of the unbroken run."""
+    unbroken = trained(context, 1, "--train-iters", 12, "--batch-size", 4).steps()
+    trained(context, 1, "--train-iters", 12, "--batch-size", 4, "--outdir", "out", "--save-interval", 6)
+    shutil.rmtree(context.dir / "out/checkpoints/step-00000012")
+    for count, flags in ((2, ("--batch-size", 2)), (4, ("--batch-size", 2, "--tp", 2)), (4, ("--batch-size", 1, "--dp-shard", 2)),
+                         (2, ("--batch-size", 2, "--dp-shard", 1, "--async-save"))):
+        out = f"out{count}{flags[2] if len(flags) > 2 else ''}{flags[3] if len(flags) > 3 else ''}"
+        shutil.copytree(context.dir / "out", context.dir / out)
+        ranks = trained(context, count, "--train-iters", 12, "--outdir", out, "--save-interval", 2, *flags)
+        steps = ranks.steps()
+        check_equal([n for n, _, _ in steps], list(range(7, 13)), f"steps of {count} ranks {flags}")
+        for (n, loss, _), (_, want, _) in zip(steps, unbroken[6:]):
+            check(abs(loss - want) < 1e-4, f"{count} ranks {flags}, step {n}: loss {loss}, unbroken {want}")
+        check_equal(sorted(p.name for p in (context.dir / out / "checkpoints").iterdir()), ["step-00000010", "step-00000012"],
+                    "what is kept of the checkpoints")
+
+
+@scenario
+def a_damaged_checkpoint_is_passed_over_with_a_warning(context):
+    """A flipped byte in the newest: the one before is taken, and it is said; none left whole: an error, and nothing is trained."""
+    how = ("--train-iters", 6, "--outdir", "out", "--save-interval", 3)
+    trained(context, 2, *how)
+    for name, from_step in (("step-00000006", 3), ("step-00000003", None)):
+        shard = context.dir / "out/checkpoints" / name / "shard-00001.bin"
+        data = bytearray(shard.read_bytes())
+        data[len(data) // 2] ^= 1
+        shard.write_bytes(data)
+        if from_step is None:
+            ranks = failed(context, 2, [1, 1], *how)
+            check_equal(ranks.steps(), [], "steps from damaged checkpoints")
+            return
+        ranks = trained(context, 2, *how)
+        check(f"resumed from checkpoint step={from_step} " in ranks.output() and "step-00000006" in ranks.output(),
+              f"it said {ranks.output()}")
+        shard = context.dir / "out/checkpoints/step-00000006/shard-00001.bin"
+        data = bytearray(shard.read_bytes())
+        data[len(data) // 2] ^= 1
+        shard.write_bytes(data)
+
+
+@scenario
+def a_full_disk_loses_no_older_checkpoint_and_ends_the_run_only_in_the_end(context):
+    """ENOSPC while saving: said, the run goes on, the old checkpoint stays; three times in a row: exit 77."""
+    how = ("--train-iters", 12, "--outdir", "out", "--save-interval", 2)
+    for saver in ((), ("--async-save",)):
+        shutil.rmtree(context.dir / "out", ignore_errors=True)
+        once = trained(context, 2, *how, *saver, "--fault", "enospc@4:rank=1")
+        check("step 4 could not be saved (1 in a row)" in once.output() and "No space left" in once.output(1),
+              f"it said {once.output()} {once.output(1)}")
+        check((context.dir / "out/FAULT-enospc-step-4-rank-1-attempt-1").exists(), "the fault left no receipt")
+        check_equal(len(once.steps()), 12, "steps")
+        shutil.rmtree(context.dir / "out")
+        failed(context, 2, [CANNOT_SAVE, CANNOT_SAVE], *how, *saver, "--fault", "enospc@4:times=9")
+        check_equal([p.name for p in (context.dir / "out/checkpoints").iterdir()], ["step-00000002"], "what is left")
+
+
+@scenario
+def asked_to_stop_it_saves_and_goes_on_from_there(context):
+    """SIGTERM: the step ends, a checkpoint is written, exit 75; the next start goes on at the next step."""
+    ranks = Ranks(context, 2, *SMALL, "--train-iters", 1000000, "--outdir", "out")
+    ranks.until_step(2)
+    ranks.processes[0].send_signal(signal.SIGTERM)
+    check_equal(ranks.wait(), [STOPPED, STOPPED], "exit codes")
+    last = ranks.steps()[-1][0]
+    check(f"step={last} checkpoint=out/checkpoints/step-{last:08d} saved" in ranks.output(), f"it said {ranks.output()[-500:]}")
+    again = trained(context, 2, "--train-iters", last + 2, "--outdir", "out")
+    check_equal([n for n, _, _ in again.steps()], [last + 1, last + 2], "steps after it")
+
+
+def four_sentences(context, count=4):
+    """Tokens of exactly so many samples of 16: every step of as large a batch sees all of them."""
+    tokens = [(i * i * 7 + i // 3) % 90 for i in range(16 * count + 1)]
+    header = struct.pack("<8sIIQQ", b"EZPZTOK1", 2, 0, 96, len(tokens)).ljust(64, b"\0")
+    (context.dir / "few.tok").write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
+    return "few.tok"
+
+
+@scenario
+def adapters_train_are_saved_as_peft_does_and_merge_into_the_weights(context):
+    """LoRA over one, two and four ranks alike; the merged folder, loaded as a model, has the loss of the adapted one."""
+    data = ("--dataset", four_sentences(context))
+    lora = ("--lora-rank", 4, "--lora-target", "attn,mlp", "--lr", "6e-3", *data)
+    alone = trained(context, 1, "--train-iters", 20, "--batch-size", 4, *lora, "--outdir", "out", "--export", "merged").steps()
+    check(alone[-1][1] < alone[0][1] - 0.1, f"nothing was learnt: {alone}")
+    for count, flags in ((2, ("--batch-size", 2)), (4, ("--batch-size", 2, "--tp", 2)), (2, ("--batch-size", 4, "--tp", 2, "--recompute", "full"))):
+        for (n, loss, norm), (_, want, want_norm) in zip(trained(context, count, "--train-iters", 20, *lora, *flags).steps(), alone):
+            check(abs(loss - want) < 1e-4, f"{count} ranks {flags}, step {n}: loss {loss}, alone {want}")
+            check(n > 5 or abs(norm / want_norm - 1) < 1e-4, f"{count} ranks {flags}, step {n}: norm {norm}, alone {want_norm}")
+    config = json.loads((context.dir / "out/adapter/adapter_config.json").read_text())
+    check_equal((config["peft_type"], config["r"], sorted(config["target_modules"])),
+                ("LORA", 4, ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"]), "adapter_config.json")
+    # The adapters' next step and the merged model's first see the same samples.
+    adapted = trained(context, 1, "--train-iters", 21, "--batch-size", 4, *lora, "--outdir", "out").steps()[0][1]
+    flags = ("--seq-len", 16, "--threads", 1, "--batch-size", 4, *data, "--train-iters", 1)
+    merged = Ranks(context, 1, "--model", "merged", *flags)
+    check_equal(merged.wait(), [0], f"exit code; it said {merged.output()[-1000:]}")
+    check(abs(merged.steps()[0][1] - adapted) < 2e-5, f"merged {merged.steps()[0][1]}, adapted {adapted}")
+    # And the folder is divided as any model is.
+    divided = Ranks(context, 4, "--model", "merged", *flags[:4], "--batch-size", 2, "--tp", 2, *flags[6:])
+    check_equal(divided.wait(), [0] * 4, f"exit codes; it said {divided.output()[-1000:]}")
+    check(abs(divided.steps()[0][1] - adapted) < 2e-5, f"divided {divided.steps()[0][1]}, adapted {adapted}")
+
+
+@scenario
+def a_text_is_tokenized_once_and_its_order_survives_a_restart(context):
+    """A text file: its tokens are kept; a run in two parts sees the samples of a run in one."""
+    (context.dir / "text.txt").write_text("".join(f"the {i}th line of a text, and {i * i} is a square\n" for i in range(400)))
+    text = ("--dataset", "text.txt", "--vocab-size", 257)
+    whole = trained(context, 2, "--train-iters", 10, *text).steps()
+    kept = sorted(p.name for p in (context.dir / "ezpz-data").iterdir())
+    check_equal(len(kept), 1, f"files of tokens: {kept}")
+    trained(context, 2, "--train-iters", 10, *text, "--outdir", "out", "--save-interval", 4, "--fault", "exit@7:attempt=2")
+    shutil.rmtree(context.dir / "out/checkpoints/step-00000010")
+    check_equal(trained(context, 2, "--train-iters", 10, *text, "--outdir", "out").steps(), whole[8:], "the steps after the restart")
+
+
+@scenario
+def under_ezpz_launch_a_dead_host_is_swapped_and_no_loss_changes(context):
+    """The real workload under the real launcher: both ranks of a host die, the host is swapped, the losses are the unbroken run's."""
+    unbroken = trained(context, 4, "--train-iters", 14).steps()
+    (context.dir / "hosts.txt").write_text("sim1\nsim2\nsim3\n")
+    argv = [context.ezpz, "launch", "--auto-retry", "--launcher", "local", "--hostfile", "hosts.txt", "--nhosts", 2, "--ppn", 2,
+            "--log-dir", "logs", "--", context.ezpz.parent / "ezpz-train", *SMALL, "--train-iters", 14, "--outdir", "out",
+            "--save-interval", 4, "--fault", "kill@10:rank=2,kill@10:rank=3"]
+    done = subprocess.run(list(map(str, argv)), env=clean_environment(context), capture_output=True, timeout=TIME_LIMIT_S, cwd=context.dir)
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    check_equal(done.returncode, 0, f"exit code; it said {said[-3000:]}")
+    for rank in (2, 3):
+        check((context.dir / f"out/FAULT-kill-step-10-rank-{rank}-attempt-1").exists(), f"rank {rank} was not killed: {said[-2000:]}")
+    check("resumed from checkpoint step=8 " in said, f"it said {said[-3000:]}")
+    losses = {int(n): float(loss) for n, loss, _ in STEP.findall(said)}
+    check_equal(losses, {n: loss for n, loss, _ in unbroken}, "the losses")
+
+
 @scenario
 def what_cannot_be_is_refused(context):
     """One line that says what is wrong, exit 2, before anything is computed."""
@@ -156,6 +318,14 @@ def what_cannot_be_is_refused(context):
         (["--tp", "4"], {}, "kv heads"),
         (["--n-heads", "3"], {}, "n-heads"),
         (["--lr", "-1"], {}, "--lr"),
+        (["--save-interval", "5"], {}, "--outdir"),
+        (["--export", "x"], {}, "--outdir"),
+        (["--lora-dropout", "1"], {}, "--lora-dropout"),
+        (["--lora-target", "head"], {}, "attn,mlp"),
+        (["--dp-shard", "2"], {}, "--dp-shard"),
+        (["--fault", "kill"], {}, "no @"),
+        (["--fault", "burn@3"], {}, "no such fault"),
+        (["--fault", "kill@3:rank=x"], {}, "not a number"),
         (["extra"], {}, "extra"),
         (SMALL, {"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR"),
         (SMALL, {"RANK": "2", "WORLD_SIZE": "2"}, "rank 2 of only 2"),

@@ -225,6 +225,8 @@ Result<std::string> save_checkpoint(const SaveOptions& options, const Ranks& ran
   const auto agree = [&] { return ranks.all_agree(mine.ok()); };
   const auto fail = [&]() -> Result<std::string> {
     if (first) remove_checkpoint(partial, disk);
+    // Rank 0 is answered for by its caller; what another rank met only that rank can tell.
+    if (!first && !mine.ok()) options.warn(mine.error().one_line());
     return mine.ok() ? other_rank(partial) : mine.error();
   };
   if (!agree()) return fail();
