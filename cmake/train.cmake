@@ -85,7 +85,8 @@ ezpz_train_library(core TORCH USES ezpz_train_plain SOURCES
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/parallel/gloo.cc PROPERTIES
   COMPILE_DEFINITIONS USE_C10D_GLOO)
 
-add_executable(ezpz-train ${CMAKE_SOURCE_DIR}/src/train/app/main.cc)
+add_executable(ezpz-train ${CMAKE_SOURCE_DIR}/src/train/app/main.cc
+  ${CMAKE_SOURCE_DIR}/src/train/app/tokenize.cc)
 target_link_libraries(ezpz-train PRIVATE ezpz_train_core)
 install(TARGETS ezpz-train RUNTIME DESTINATION bin)
 

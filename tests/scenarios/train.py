@@ -285,6 +285,10 @@ def a_text_is_tokenized_once_and_its_order_survives_a_restart(context):
     whole = trained(context, 2, "--train-iters", 10, *text).steps()
     kept = sorted(p.name for p in (context.dir / "ezpz-data").iterdir())
     check_equal(len(kept), 1, f"files of tokens: {kept}")
+    made = subprocess.run([str(context.ezpz), "train", "tokenize", "made.tok", "text.txt"], env=clean_environment(context),
+                          capture_output=True, timeout=TIME_LIMIT_S, cwd=context.dir)
+    check_equal((made.returncode, made.stderr), (0, b""), "tokenize")
+    check_equal((context.dir / "made.tok").read_bytes(), (context.dir / "ezpz-data" / kept[0]).read_bytes(), "the tokens")
     trained(context, 2, "--train-iters", 10, *text, "--outdir", "out", "--save-interval", 4, "--fault", "exit@7:attempt=2")
     shutil.rmtree(context.dir / "out/checkpoints/step-00000010")
     check_equal(trained(context, 2, "--train-iters", 10, *text, "--outdir", "out").steps(), whole[8:], "the steps after the restart")

@@ -9,6 +9,7 @@
 #include "site/environment.h"
 #include "site/scheduler.h"
 #include "train/app/run.h"
+#include "train/app/tokenize.h"
 #include "train/kernels/gemm.h"
 #include "train/loop/options.h"
 #include "train/loop/place.h"
@@ -30,6 +31,9 @@ void use_better_blas_core(char** argv) {
 }
 
 int run(const std::vector<std::string>& words) {
+  if (!words.empty() && words[0] == "tokenize") {
+    return tokenize_command({words.begin() + 1, words.end()});
+  }
   const Result<Parsed> parsed = parse_options(words);
   if (!parsed) {
     log::error(parsed.error().one_line());

@@ -49,7 +49,7 @@ std::string preset_names() {
 
 FlagTable make_table(Raw* raw, TrainOptions* options) {
   FlagTable table(
-      "ezpz-train [flags]",
+      "ezpz-train [flags] | ezpz-train tokenize OUT.tok TEXT...",
       "Trains a Llama-style language model: alone, or as a rank of any launcher. Prints "
       "a line a step with the loss, tokens/s and MFU.");
   table.section("Model");
