@@ -117,6 +117,10 @@ int train_with(const TrainOptions& options, const Place& place, const Groups& gr
     const Status loaded = load_weights(options.base_dir, &trainer.units());
     if (!loaded) return failed(loaded.error());
   }
+  if (!options.lora_adapter.empty()) {
+    const Status loaded = load_adapter(options, options.lora_adapter, &trainer.trained());
+    if (!loaded) return failed(loaded.error());
+  }
   if (place.rank == 0) describe(options, groups, trainer);
   Faults faults(options.faults, place, attempt_of_environment(), options.outdir);
   Checkpoints checkpoints(options, groups.world.get(), groups.saver.get(), &trainer, &faults,

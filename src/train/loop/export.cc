@@ -15,24 +15,6 @@ namespace {
 
 constexpr uint64_t kElementsAtOnce = 4U << 20U;
 
-Result<HfConfig> config_of(const TrainOptions& options) {
-  if (!options.base_dir.empty()) return read_hf_config(options.base_dir);
-  const bench::ModelShape& s = options.shape;
-  HfConfig config;
-  config.vocab_size = s.vocab;
-  config.hidden_size = s.dim;
-  config.intermediate_size = s.hidden;
-  config.num_hidden_layers = s.layers;
-  config.num_attention_heads = s.heads;
-  config.num_key_value_heads = s.kv_heads;
-  config.head_dim = s.head_dim();
-  config.max_position_embeddings = std::max(options.seq, s.seq);
-  config.rms_norm_eps = static_cast<double>(options.norm_eps);
-  config.rope_theta = s.rope_theta;
-  config.tie_word_embeddings = s.tied;
-  return config;
-}
-
 // Gives elements first .. first + count of a tensor.
 using Read = std::function<Status(const std::string& name, uint64_t first, uint64_t count, float*)>;
 
@@ -93,11 +75,29 @@ Status write_model(const HfConfig& config, const Read& read, const std::string& 
 
 }  // namespace
 
+Result<HfConfig> hf_config_of(const TrainOptions& options) {
+  if (!options.base_dir.empty()) return read_hf_config(options.base_dir);
+  const bench::ModelShape& s = options.shape;
+  HfConfig config;
+  config.vocab_size = s.vocab;
+  config.hidden_size = s.dim;
+  config.intermediate_size = s.hidden;
+  config.num_hidden_layers = s.layers;
+  config.num_attention_heads = s.heads;
+  config.num_key_value_heads = s.kv_heads;
+  config.head_dim = s.head_dim();
+  config.max_position_embeddings = std::max(options.seq, s.seq);
+  config.rms_norm_eps = static_cast<double>(options.norm_eps);
+  config.rope_theta = s.rope_theta;
+  config.tie_word_embeddings = s.tied;
+  return config;
+}
+
 Status export_adapter(const TrainOptions& options, const std::string& checkpoint,
                       const std::string& dir) {
   Result<CheckpointReader> reader = CheckpointReader::open(checkpoint);
   if (!reader) return reader.error();
-  const Result<HfConfig> model = config_of(options);
+  const Result<HfConfig> model = hf_config_of(options);
   if (!model) return model.error();
   PeftConfig config;
   config.base_model = options.base_dir;
@@ -120,7 +120,7 @@ Status export_adapter(const TrainOptions& options, const std::string& checkpoint
 
 Status export_model(const TrainOptions& options, const std::string& checkpoint,
                     const std::string& dir) {
-  const Result<HfConfig> config = config_of(options);
+  const Result<HfConfig> config = hf_config_of(options);
   if (!config) return config.error();
   if (!options.lora.on()) {
     Result<CheckpointReader> reader = CheckpointReader::open(checkpoint);

@@ -6,8 +6,12 @@
 
 #include "base/result.h"
 #include "train/loop/options.h"
+#include "train/weights/hf_config.h"
 
 namespace ezpz::train {
+
+// The model as Hugging Face describes it.
+Result<HfConfig> hf_config_of(const TrainOptions&);
 
 // The adapters in PEFT's layout: adapter_config.json, adapter_model.safetensors.
 Status export_adapter(const TrainOptions&, const std::string& checkpoint, const std::string& dir);

@@ -122,6 +122,9 @@ FlagTable make_table(Raw* raw, TrainOptions* options) {
                     &options->lora_alpha));
   table.add(decimal("--lora-dropout", "P", "Of the adapters' inputs. Default: 0.",
                     &options->lora_dropout));
+  table.add_string({"--lora-adapter"}, "DIR",
+                   "Begin with the adapter of this PEFT folder (adapter_config.json).",
+                   &options->lora_adapter);
   table.add_choice({"--lora-target"}, "Which matrices are adapted. Default: attn.",
                    {"attn", "mlp", "attn,mlp"}, &raw->lora_target);
 
@@ -262,6 +265,9 @@ Result<bench::ModelShape> shape_of(const Raw& raw, TrainOptions* options) {
 
 // What no flag alone shows.
 Status check_together(const TrainOptions& o) {
+  if (!o.lora_adapter.empty() && !o.lora.on()) {
+    return Error{"without --lora-rank there are no adapters", "--lora-adapter", ""};
+  }
   if (o.lora_dropout >= 1) return Error{"must be below 1", "--lora-dropout", ""};
   if (o.outdir.empty() && o.save_interval > 0) {
     return Error{"nowhere to save", "--save-interval", "give --outdir"};

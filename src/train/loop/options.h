@@ -36,9 +36,10 @@ struct TrainOptions {
   bench::Lora lora;  // off: all weights are trained
   double lora_alpha = 16;
   double lora_dropout = 0;
-  int tp = 1;        // ranks that divide each matrix
-  int dp_shard = 0;  // ranks that share one copy of the model; 0: all data-parallel ones
-  int threads = 0;   // 0: the cores this rank owns
+  std::string lora_adapter;  // a PEFT folder to begin with; empty: B is zero
+  int tp = 1;                // ranks that divide each matrix
+  int dp_shard = 0;          // ranks that share one copy of the model; 0: all data-parallel ones
+  int threads = 0;           // 0: the cores this rank owns
   std::string transport = "auto";
   bool compile = false;
   bool json = false;
