@@ -25,8 +25,13 @@ void use_better_blas_core(char** argv) {
   if (getenv(name) != nullptr) return;
   const std::string core = better_blas_core();
   if (core.empty()) return;
+  // By its own path, for by this link it would be called "exe" from then on.
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length <= 0) return;
+  self[length] = 0;
   setenv(name, core.c_str(), 1);
-  execv("/proc/self/exe", argv);
+  execv(self, argv);
   unsetenv(name);  // it works without, slowly
 }
 
