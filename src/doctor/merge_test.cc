@@ -118,6 +118,7 @@ TEST(Tell, ErrorsStandBeforeWarningsBeforeWhatIsUnknown) {
 
 TEST(Tell, WhatIsFineIsAListOfNamesUnlessAskedFor) {
   std::vector<Finding> findings;
+  findings.reserve(30);
   for (int i = 0; i < 30; ++i)
     findings.push_back({"check" + std::to_string(i), Health::ok, "why", "", ""});
   const std::string text = tell(report_of(merge(findings, {}, 0), 1));

@@ -261,8 +261,11 @@ Status StreamSource::read(uint64_t sample, int64_t* tokens) {
     if (now_s - said_s >= state.options.say_every_s) {
       said_s = now_s;
       lock.unlock();
-      state.options.say("no data yet, waiting on the network: " + url + ", " +
-                        seconds_text(now_s - began_s) + trouble);
+      std::string text = "no data yet, waiting on the network: ";
+      text += url;
+      text += ", ";
+      text += seconds_text(now_s - began_s);
+      state.options.say(text += trouble);
       lock.lock();
     }
     state.wait(lock, kOther_s);
