@@ -47,12 +47,19 @@ def peak_gflops(size=1024, tries=5):
     return 2 * size**3 / best / 1e9
 
 
+def blas_file():
+    """Which library the products come from: the file that is mapped."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        files = {line.split()[-1].rsplit("/", 1)[-1] for line in maps if "blas" in line.lower()}
+    return " ".join(sorted(files)) or "within torch"
+
+
 def main():
     options = parse()
     torch.set_num_threads(options.threads)
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if rank == 0:
-        print(f"threads={torch.get_num_threads()} sgemm_peak_gflops={peak_gflops():.1f}", flush=True)
+        print(f"threads={torch.get_num_threads()} sgemm_peak_gflops={peak_gflops():.1f} blas='{blas_file()}'", flush=True)
     shape = Shape(options.dim, options.n_layers, options.n_heads, options.n_kv_heads, options.hidden_dim,
                   options.vocab_size, options.tied)
     model = Llama(shape, options.seq_len)
