@@ -3,6 +3,8 @@
 
     tests/reference/twenty_steps.py --store     write expected/*.json anew
     tests/reference/twenty_steps.py             compute, and compare with what is stored
+    tests/reference/twenty_steps.py --adapter DIR
+                                                the same from that adapter; print losses and norms as JSON
 
 A file of expected/ has the flags of the run, the checksums of its inputs (tiny.py makes them), twenty
 losses and the first five gradient norms before clipping.
@@ -30,15 +32,16 @@ CASES = {"full": ("model", False), "tied": ("tied", False), "lora": ("model", Tr
 SAME = 1e-9
 
 
-def run(folder, case, dtype=torch.float64, order=None):
-    """Losses and gradient norms of the tiny model in that folder; order: of the samples in a batch."""
+def run(folder, case, dtype=torch.float64, order=None, adapter=None):
+    """Losses and gradient norms of the tiny model in that folder; order: of the samples in a batch;
+    adapter: instead of the folder's."""
     model_name, lora = CASES[case]
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         model = load_model(Path(folder) / model_name, tiny.SEQ)
         if lora:
-            add_adapter(model, Path(folder) / "adapter")
+            add_adapter(model, adapter or Path(folder) / "adapter")
         tokens, _ = read_tokens(Path(folder) / "text.tok")
         batch = torch.tensor(samples_of(tokens, tiny.SEQ))
         batch = batch[order] if order is not None else batch
@@ -85,11 +88,16 @@ def differences(case, now):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--store", action="store_true", help="write expected/*.json anew")
+    parser.add_argument("--adapter", type=Path, metavar="DIR", help="train this adapter; print, compare nothing")
     options = parser.parse_args()
     torch.set_num_threads(1)
     trouble = []
     with tempfile.TemporaryDirectory(prefix="ezpz-reference-") as folder:
         tiny.write_all(folder)
+        if options.adapter is not None:
+            losses, norms = run(folder, "lora", adapter=options.adapter)
+            print(json.dumps({"losses": losses, "gradient_norms": norms[:NORMS]}))
+            return 0
         for case in CASES:
             now = record(folder, case)
             if options.store:
