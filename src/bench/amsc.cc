@@ -36,7 +36,9 @@ std::string whole_second(double wall_s) {
 // Text for a field: no bytes that a terminal or a spreadsheet would act on. Line breaks stay, the
 // quoting takes care of them.
 std::string clean(const std::string& text) {
-  std::string shown = printable_lines(text);
+  std::vector<std::string> lines = split(text, '\n');
+  for (std::string& line : lines) line = printable(line, kMostNote_bytes);
+  std::string shown = join(lines, "\n");
   if (shown.size() > kMostNote_bytes) shown.resize(kMostNote_bytes);
   return shown;
 }
