@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "bench/amsc.h"
 #include "bench/metrics_dir.h"
 #include "bench/provenance.h"
 #include "bench/run_info.h"
@@ -80,5 +81,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Provenance provenance;
   apply_python_values(json_values(text), &provenance);
   apply_python_values(report_bullets(text), &provenance);
+  if (run) provenance.run = *run;
+  ExportWish wish;
+  wish.config = "c";
+  wish.force = true;
+  wish.status = "fail";
+  wish.system = "s";
+  wish.nodes = 1;
+  wish.gpus = 8;
+  wish.wall_time_s = 1;
+  const auto row = summarize(whole, provenance, wish, 1e9);
+  if (!row || amsc_row(*row).find('\n') != std::string::npos) abort();
   return 0;
 }

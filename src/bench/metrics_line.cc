@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr double kLargestWhole = 9007199254740992.0;  // 2^53
+constexpr double kYear10000_s = 253402300800.0;       // a time beyond is in other units, or none
 
 constexpr std::array<bool, 256> make_plain() {
   std::array<bool, 256> plain{};
@@ -208,7 +209,10 @@ class Scanner {
         record_->time_s = parse_iso8601(text);
         return true;
       }
-      return read_number(&record_->time_s);
+      std::optional<double> seconds;
+      if (!read_number(&seconds)) return false;
+      if (seconds && *seconds >= 0 && *seconds < kYear10000_s) record_->time_s = seconds;
+      return true;
     }
     return skip_value(1);
   }

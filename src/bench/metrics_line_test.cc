@@ -114,6 +114,13 @@ TEST(MetricsLine, NamesWithoutTrainAreTakenToo) {
   EXPECT_FALSE(record.time_s);
 }
 
+TEST(MetricsLine, ATimeInMillisecondsIsNoTime) {
+  EXPECT_FALSE(
+      read(R"({"timestamp": 1786393250000, "metrics": {"iter": 1}})", LineKind::step).time_s);
+  EXPECT_FALSE(read(R"({"timestamp": 1e300, "metrics": {"iter": 1}})", LineKind::step).time_s);
+  EXPECT_FALSE(read(R"({"timestamp": -1, "metrics": {"iter": 1}})", LineKind::step).time_s);
+}
+
 TEST(MetricsLine, TimesAreReadWithAnyZoneAndWithNoneAreNoTime) {
   EXPECT_EQ(parse_iso8601("1970-01-02T00:00:01Z"), 86401);
   EXPECT_EQ(parse_iso8601("2026-08-24T13:08:50Z"), 1787576930);
