@@ -25,6 +25,8 @@ int run_doctor(const Words&);
 int run_report(const Words&);
 int run_postmortem(const Words&);
 int run_flops(const Words&);
+int run_export_amsc(const Words&);
+int run_history(const Words&);
 int run_train(const Words&);
 int run_hostlist(const Words&);
 int run_topology(const Words&);

@@ -1,5 +1,6 @@
 // `ezpz launch`: sets the stage and runs one attempt, a few (--retries), or the failover loop.
 #include <fmt/core.h>
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "app/launch_options.h"
 #include "app/launch_setup.h"
 #include "app/pattern_notice.h"
+#include "app/run_record.h"
 #include "app/site_view.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -82,6 +84,13 @@ int print_dry_run(const Stage& stage) {
   return 0;
 }
 
+// Ranks may stand elsewhere. Without asking the disk, which may hang.
+std::string absolute(const std::string& path) {
+  char here[PATH_MAX];
+  if (path.empty() || path[0] == '/' || getcwd(here, sizeof here) == nullptr) return path;
+  return std::string(here) + "/" + path;
+}
+
 failover::LiveSettings live_settings(const Stage& stage) {
   failover::LiveSettings settings;
   settings.launcher = stage.setup.launcher;
@@ -111,6 +120,11 @@ failover::LiveSettings live_settings(const Stage& stage) {
   settings.planned_end_s = stage.site.job.end_time_s;
   settings.naming = stage.site.machine.machine.naming;
   settings.job_dir = stage.job_dir;
+  if (!stage.job_dir.empty()) {
+    // Where ranks may leave what belongs to the run: their metrics, say. The user's own word
+    // counts.
+    settings.request.user_env.emplace("EZPZ_RUN_DIR", absolute(stage.job_dir));
+  }
   settings.run_salt = fmt::format("{:x}", static_cast<unsigned long>(getpid()));
   return settings;
 }
@@ -340,7 +354,13 @@ int run_launch(const Words& words) {
   int code = 0;
   bool stopped = false;
   {
-    failover::LiveWorld world(loop, helpers, grammar_source, live_settings(stage));
+    failover::LiveSettings settings = live_settings(stage);
+    RunRecord run_record(loop, helpers.disk, stage.job_dir,
+                         run_info_of(stage.options, stage.site, stage.setup));
+    settings.on_event = [&run_record](std::string_view name, const Json& context) {
+      run_record.hear(name, context);
+    };
+    failover::LiveWorld world(loop, helpers, grammar_source, std::move(settings));
     told = &world;
     if (job_dir && job_dir->lock && !job_dir->lock->unavailable().empty()) {
       world.record("unknown", {{"what", "lock"}, {"why", job_dir->lock->unavailable()}});

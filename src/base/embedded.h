@@ -1,6 +1,6 @@
-// Data files compiled into the binary: machines/*.toml, patterns/*.toml and known_issues/*.toml.
-// Each can be overridden at run time by a directory of the same shape; see site/machine.h,
-// evidence/grammar.h and doctor/known_issues.h.
+// Data files compiled into the binary: machines/*.toml, patterns/*.toml, known_issues/*.toml and
+// benchmarks/*.toml. Each but the last can be overridden at run time by a directory of the same
+// shape; see site/machine.h, evidence/grammar.h and doctor/known_issues.h.
 #pragma once
 
 #include <span>
@@ -16,5 +16,6 @@ struct File {
 std::span<const File> machines();
 std::span<const File> patterns();
 std::span<const File> known_issues();
+std::span<const File> benchmarks();
 
 }  // namespace ezpz::embedded

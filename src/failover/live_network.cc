@@ -81,6 +81,7 @@ void LiveWorld::settle_network(Attempt& attempt, bool at_the_end) {
                            {"remedy", wish.remedy},
                            {"price", wish.price}};
   }
+  tell("network", context);
   if (journal_) journal_->note("network", context);
   for (const verdict::NetworkUse& use : verdict::uses_of(Event::version, attempt.equipment, key)) {
     const std::string loaded = plain_version(use.name);

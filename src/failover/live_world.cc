@@ -169,7 +169,9 @@ void LiveWorld::consider_early_end(const std::string& job_state, double planned_
   // Claimed before it is recorded: recording runs the loop, and a second answer may come in it.
   const std::string why = "the scheduler says " + job_state;
   announce_stop(reason);
-  if (journal_) journal_->record("stop", {{"reason", reason}, {"why", why}, {"early", true}});
+  const Json context = {{"reason", reason}, {"why", why}, {"early", true}};
+  tell("stop", context);
+  if (journal_) journal_->record("stop", context);
 }
 
 void LiveWorld::announce_stop(const std::string& reason) {
@@ -183,7 +185,12 @@ void LiveWorld::announce_stop(const std::string& reason) {
 void LiveWorld::record(std::string_view name, const Json& context) {
   if (journal_ == nullptr) return;
   if (name == "stop" && !stop_announced_.empty()) return;  // it has been said, and stays
+  tell(name, context);
   journal_->record(name, context);
+}
+
+void LiveWorld::tell(std::string_view name, const Json& context) {
+  if (journal_ && settings_.on_event) settings_.on_event(name, context);
 }
 
 void LiveWorld::say(const std::string& line) { log::info(line); }

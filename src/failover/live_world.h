@@ -39,7 +39,9 @@ struct LiveSettings {
   bool failover = false;       // a failover run: its end is announced
   std::optional<double> planned_end_s;  // of the job, wall clock, as known so far
   NodeNaming naming;
-  std::string job_dir;   // empty: nothing is written
+  std::string job_dir;  // empty: nothing is written
+  // What the journal is told of attempts, networks, swaps and the end, for another record.
+  std::function<void(std::string_view name, const Json& context)> on_event;
   std::string run_salt;  // keeps apart what two runs of a job would otherwise name alike
 };
 
@@ -86,6 +88,7 @@ class LiveWorld : public World {
 
  private:
   struct Attempt;
+  void tell(std::string_view name, const Json& context);
   const evidence::Grammar& grammar();
   [[nodiscard]] std::string run_id() const;  // what every attempt's id begins with
   void on_stop_signal(int signal);

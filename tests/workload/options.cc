@@ -30,6 +30,8 @@ training
                           a dead peer leaves the others hanging (default), or they exit 1
   --ignore-term           outlive SIGTERM; otherwise it means: checkpoint, then die of it
   --no-save-on-term       die of SIGTERM without that checkpoint
+  --metrics-dir DIR       each rank writes DIR/metrics-R.jsonl, as if a rank had 64 tokens a step;
+                          "run" is $EZPZ_RUN_DIR
   --receipts DIR          each rank records what happened to it in DIR/attempt-A.rank-R
 
 faults; each leaves a receipt before it acts. A step may be a list, one for each attempt: 7,6,5
@@ -111,6 +113,11 @@ class Reader {
   std::string word_;
 };
 
+std::string variable(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
 bool read_training_flag(Reader& reader, Options& options) {
   if (reader.is("--steps")) {
     options.steps = reader.number<int64_t>();
@@ -131,6 +138,9 @@ bool read_training_flag(Reader& reader, Options& options) {
     options.ignore_term = true;
   } else if (reader.is("--no-save-on-term")) {
     options.save_on_term = false;
+  } else if (reader.is("--metrics-dir")) {
+    options.metrics_dir = reader.value();
+    if (options.metrics_dir == "run") options.metrics_dir = variable("EZPZ_RUN_DIR");
   } else if (reader.is("--receipts")) {
     options.receipts_dir = reader.value();
   } else {
@@ -184,11 +194,6 @@ bool read_trouble_flag(Reader& reader, Options& options) {
     return false;
   }
   return true;
-}
-
-std::string variable(const char* name) {
-  const char* value = getenv(name);
-  return value != nullptr ? value : "";
 }
 
 int number_variable(const char* name, int otherwise) {

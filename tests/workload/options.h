@@ -26,6 +26,7 @@ struct Options {
   int64_t checkpoint_every = 5;
   std::string checkpoint_dir;  // empty: none is written
   std::string receipts_dir;    // empty: none are written
+  std::string metrics_dir;     // empty: none are written
   double rendezvous_s = 30;
   bool exit_on_peer_loss = false;  // default: hang, as an all-reduce without a watchdog does
   bool ignore_term = false;

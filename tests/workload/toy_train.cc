@@ -9,8 +9,10 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <optional>
 #include <string>
 
+#include "bench/metrics_log.h"
 #include "workload/collective.h"
 #include "workload/fault.h"
 #include "workload/files.h"
@@ -42,6 +44,7 @@ class Trainer {
     meet();
     // All ranks hold the same model: the last checkpoint's, or a fresh one.
     resume();
+    open_metrics();
     if (me_.rank == 0) print_burst(options_.burst_mb);
     while (model_.step < options_.steps) train_step();
     if (saved_step_ != model_.step) save();
@@ -73,14 +76,41 @@ class Trainer {
     receipts_.add("ready", format("\"step\":%" PRId64, model_.step));
   }
 
+  void open_metrics() {
+    if (options_.metrics_dir.empty()) return;
+    ezpz::Result<ezpz::bench::MetricsLog> log =
+        ezpz::bench::MetricsLog::open(options_.metrics_dir, me_.rank);
+    if (!log) {
+      fprintf(stderr, "toy_train: %s\n", log.error().one_line().c_str());
+      exit(1);
+    }
+    metrics_.emplace(std::move(*log));
+  }
+
+  void write_metrics(double began_s) {
+    if (!metrics_) return;
+    constexpr double tokens_per_rank = 64;
+    ezpz::bench::StepMetrics step;
+    step.iter = model_.step;
+    step.loss = model_.loss();
+    step.dt_s = now_s() - began_s;
+    step.tokens_per_s_per_gpu = tokens_per_rank / step.dt_s;
+    step.tokens_per_s = step.tokens_per_s_per_gpu * me_.world_size;
+    if (const ezpz::Status written = metrics_->write(step); !written) {
+      fprintf(stderr, "toy_train: %s\n", written.error().one_line().c_str());
+    }
+  }
+
   void train_step() {
     const int64_t step = model_.step + 1;
+    const double began_s = now_s();
     sleep_until(now_s() + static_cast<double>(options_.step_ms) * 1e-3);
     fault_at_step(options_.fault, me_, step, receipts_);
     write_to_file();
     Vector gradient = model_.gradient(me_.rank, me_.world_size);
     if (!ranks_.all_reduce(&gradient)) lose_peer();
     model_.apply(gradient);
+    write_metrics(began_s);
     if (me_.rank == 0) print(step_line(step, model_.loss(), options_.print_junk));
     receipts_.add("step", format("\"step\":%" PRId64, step));
     if (step % options_.checkpoint_every == 0) save();
@@ -150,6 +180,7 @@ class Trainer {
   Model model_;
   int64_t saved_step_ = 0;
   int write_fd_ = -1;
+  std::optional<ezpz::bench::MetricsLog> metrics_;
 };
 
 }  // namespace

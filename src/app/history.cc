@@ -1,0 +1,215 @@
+// `ezpz history [DIR]`: the runs under a directory, and two of them side by side.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/command.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/hostlist.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "bench/history.h"
+
+namespace ezpz::app {
+namespace {
+
+using bench::PastRun;
+using Row = std::vector<std::string>;
+
+template <class T>
+Json known(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json known(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json to_json(const PastRun& run) {
+  return {{"path", run.path},
+          {"when", known(run.when)},
+          {"system", known(run.system)},
+          {"hosts", run.hosts},
+          {"nodes", known(run.nodes)},
+          {"gpus", known(run.gpus)},
+          {"config", known(run.config)},
+          {"status", known(run.status)},
+          {"attempts", run.attempts > 0 ? Json(run.attempts) : Json(nullptr)},
+          {"steps", run.steps},
+          {"tokens_per_sec", known(run.speeds.tokens_per_s)},
+          {"tokens_per_sec_per_gpu", known(run.speeds.tokens_per_s_per_gpu)},
+          {"mfu", known(run.speeds.mfu_percent)},
+          {"tflops", known(run.speeds.tflops_per_gpu)},
+          {"final_loss", known(run.speeds.final_loss)},
+          {"wall_time_sec", known(run.speeds.wall_time_s)},
+          {"doubts", run.doubts}};
+}
+
+// What is not known is a dash.
+std::string cell(const std::optional<double>& value, int decimals) {
+  return value ? bench::short_number(*value, decimals) : "-";
+}
+std::string cell(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string hosts_of(const PastRun& run) {
+  constexpr size_t widest = 32;
+  if (run.hosts.empty()) return run.nodes ? fmt::format("{} nodes", *run.nodes) : "-";
+  const std::string list = compress_hostlist(run.hosts);
+  return list.size() <= widest ? list : fmt::format("{} hosts", run.hosts.size());
+}
+
+// Columns as wide as they must be; the last one as it is.
+std::string table_text(const std::vector<Row>& rows) {
+  std::vector<size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string tell(const std::vector<PastRun>& runs) {
+  std::vector<Row> rows = {{"when", "machine", "hosts", "config", "status", "attempts", "steps",
+                            "tok/s", "MFU %", "run"}};
+  for (const PastRun& run : runs) {
+    rows.push_back({cell(run.when.substr(0, 19)), cell(run.system), hosts_of(run), cell(run.config),
+                    cell(run.status), run.attempts > 0 ? std::to_string(run.attempts) : "-",
+                    run.steps > 0 ? std::to_string(run.steps) : "-",
+                    cell(run.speeds.tokens_per_s, 1), cell(run.speeds.mfu_percent, 2), run.path});
+  }
+  std::string text = table_text(rows);
+  for (const PastRun& run : runs) {
+    for (const std::string& doubt : run.doubts) text += "doubt: " + run.path + ": " + doubt + "\n";
+  }
+  return text;
+}
+
+struct Measure {
+  const char* name;
+  std::optional<double> bench::Speeds::*value;
+  int decimals;
+};
+constexpr Measure kMeasures[] = {
+    {"tok/s", &bench::Speeds::tokens_per_s, 1},
+    {"tok/s/GPU", &bench::Speeds::tokens_per_s_per_gpu, 2},
+    {"MFU %", &bench::Speeds::mfu_percent, 3},
+    {"TFLOP/s/GPU", &bench::Speeds::tflops_per_gpu, 3},
+    {"final loss", &bench::Speeds::final_loss, 6},
+    {"sum of steps s", &bench::Speeds::wall_time_s, 3},
+};
+
+std::optional<double> ratio(const Measure& measure, const PastRun& a, const PastRun& b) {
+  const auto& first = a.speeds.*measure.value;
+  const auto& second = b.speeds.*measure.value;
+  if (!first || !second || *first == 0) return std::nullopt;
+  return *second / *first;
+}
+
+std::string compare(const PastRun& a, const PastRun& b) {
+  std::vector<Row> rows = {{"", "A", "B", "B/A"}};
+  const auto words = [&rows](const char* name, const std::string& first,
+                             const std::string& second) {
+    rows.push_back({name, cell(first), cell(second), first == second ? "same" : "differs"});
+  };
+  words("run", a.path, b.path);
+  words("when", a.when.substr(0, 19), b.when.substr(0, 19));
+  words("machine", a.system, b.system);
+  words("hosts", hosts_of(a), hosts_of(b));
+  words("GPUs", a.gpus ? std::to_string(*a.gpus) : "", b.gpus ? std::to_string(*b.gpus) : "");
+  words("config", a.config, b.config);
+  words("status", a.status, b.status);
+  words("steps", std::to_string(a.steps), std::to_string(b.steps));
+  for (const Measure& measure : kMeasures) {
+    rows.push_back({measure.name, cell(a.speeds.*measure.value, measure.decimals),
+                    cell(b.speeds.*measure.value, measure.decimals),
+                    cell(ratio(measure, a, b), 4)});
+  }
+  std::string text = table_text(rows);
+  for (const PastRun* run : {&a, &b}) {
+    for (const std::string& doubt : run->doubts)
+      text += "doubt: " + run->path + ": " + doubt + "\n";
+  }
+  return text;
+}
+
+// As it was written, or below the directory of the history.
+Result<PastRun> run_called(const std::string& name, const std::string& directory) {
+  if (Result<PastRun> run = bench::read_past_run(name); run) return run;
+  Result<PastRun> run = bench::read_past_run(directory + "/" + name);
+  if (run) run->path = name;
+  return run;
+}
+
+int run_compare(const std::string& first, const std::string& second, const std::string& directory,
+                bool as_json) {
+  const Result<PastRun> a = run_called(first, directory);
+  if (!a) return usage_error(a.error().one_line());
+  const Result<PastRun> b = run_called(second, directory);
+  if (!b) return usage_error(b.error().one_line());
+  if (!as_json) {
+    write_all(1, compare(*a, *b));
+    return 0;
+  }
+  Json ratios = Json::object();
+  for (const Measure& measure : kMeasures) ratios[measure.name] = known(ratio(measure, *a, *b));
+  write_all(1, dump_pretty({{"a", to_json(*a)}, {"b", to_json(*b)}, {"b_over_a", ratios}}) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+int run_history(const Words& words) {
+  bool as_json = false;
+  bool comparing = false;
+  FlagTable table(
+      "ezpz history [DIR] [--compare A B]",
+      "The runs under a directory (logs by default, at most three folders deep), oldest "
+      "first: what ran where, how it ended, how fast it was (the median of the steps after "
+      "the first). From run_info.json and the metrics beside it; a dash is not known.");
+  table.add_switch({"--compare"}, "Two runs side by side: their directories, or as DIR lists them.",
+                   &comparing);
+  table.add_switch({"--json"}, "For programs.", &as_json);
+  table.epilogue(
+      "Examples\n"
+      "  ezpz history\n"
+      "  ezpz history --compare logs/failover-57 logs/failover-58\n"
+      "  ezpz history logs --compare failover-57 failover-58 --json");
+  if (FlagTable::wants_help_mixed(words)) {
+    write_all(1, table.help());
+    return 0;
+  }
+  const Result<std::vector<std::string>> rest = table.parse_mixed(words);
+  if (!rest) return usage_error(rest.error().one_line());
+  const size_t runs_named = comparing ? 2 : 0;
+  if (rest->size() < runs_named || rest->size() > runs_named + 1) {
+    return usage_error(comparing ? "--compare takes two runs (ezpz history [DIR] --compare A B)"
+                                 : "give one directory at most");
+  }
+  const std::string directory = rest->size() > runs_named ? rest->front() : "logs";
+  if (comparing) return run_compare(rest->at(rest->size() - 2), rest->back(), directory, as_json);
+  const Result<std::vector<PastRun>> runs = bench::read_history(directory);
+  if (!runs) return usage_error(runs.error().one_line());
+  if (as_json) {
+    Json list = Json::array();
+    for (const PastRun& run : *runs) list.push_back(to_json(run));
+    write_all(1, dump_pretty(list) + "\n");
+    return 0;
+  }
+  if (runs->empty()) {
+    log::info("no run is recorded under " + printable(directory, 200));
+    return 0;
+  }
+  write_all(1, tell(*runs));
+  return 0;
+}
+
+}  // namespace ezpz::app
