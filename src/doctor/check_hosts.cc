@@ -19,6 +19,7 @@ std::string with_states(const std::vector<std::pair<std::string, std::string>>& 
   std::map<std::string, std::vector<std::string>> by_state;
   for (const auto& [host, state] : hosts) by_state[state].push_back(host);
   std::vector<std::string> parts;
+  parts.reserve(by_state.size());
   for (const auto& [state, named] : by_state) {
     parts.push_back(text_of_hosts(named) + " (" + printable(state, 60) + ")");
   }

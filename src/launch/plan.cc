@@ -83,6 +83,10 @@ Argv signal_argv(int signal, const std::string& step_id) {
   return {"scancel", "--signal=" + name, step_id};
 }
 
+bool signalled_in_spite_of(std::string_view trouble) {
+  return trouble.find("Invalid job id specified") != std::string_view::npos;
+}
+
 Argv cancel_argv(const std::string& step_id) { return {"scancel", step_id}; }
 
 bool looks_secret(std::string_view variable_name) {

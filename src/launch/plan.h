@@ -120,6 +120,11 @@ std::vector<std::string> srun_job_variables();
 // Sends a signal to the ranks of a step; only for plans with SignalRoute::scancel.
 Argv signal_argv(int signal, const std::string& step_id);
 Argv cancel_argv(const std::string& step_id);
+// Did a scancel that failed with these words reach the ranks all the same? In a job with a node
+// that the step does not use, Slurm 22.05 signals the step's ranks and then says "Invalid job id
+// specified" and 225 for that node (tests/cluster/SEEN.md). It says the same of a step that is
+// over.
+bool signalled_in_spite_of(std::string_view trouble);
 
 // A command once on each of these hosts, beside the attempt, through its launcher: one process
 // whose environment needs no change. The user's own variables are not for it.

@@ -248,6 +248,16 @@ TEST(Signals, GoToTheStep) {
   EXPECT_EQ(cancel_argv("7.0"), (Argv{"scancel", "7.0"}));
 }
 
+// A trainer that saves when told to stop was killed while it saved: scancel had reached it and
+// failed all the same, because of a spare node, and srun was signalled instead, which kills.
+TEST(Signal, ReachedTheRanksAlthoughScancelComplainsOfANodeWithoutThem) {
+  EXPECT_TRUE(signalled_in_spite_of(
+      "scancel: exit code 225: scancel: error: Kill job error on job step id 1: Invalid job id "
+      "specified"));
+  EXPECT_FALSE(signalled_in_spite_of("scancel: timed out after 5 s"));
+  EXPECT_FALSE(signalled_in_spite_of("scancel: error: Unable to contact slurm controller"));
+}
+
 TEST(Render, SecretsAreMasked) {
   for (const char* name :
        {"HF_TOKEN", "WANDB_API_KEY", "PBS_JOBCOOKIE", "db_password", "MY_SECRET"}) {

@@ -142,7 +142,7 @@ void Supervisor::deliver(int signal) {
         loop_, launch::signal_argv(signal, step_id_), kQueryTimeout_s,
         [this, signal, alive = std::weak_ptr<int>(alive_)](const HelperResult& result) {
           if (alive.expired()) return;
-          if (result.usable()) {
+          if (result.usable() || launch::signalled_in_spite_of(result.trouble)) {
             note_delivered(signal);
             return;
           }

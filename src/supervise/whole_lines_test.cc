@@ -95,7 +95,7 @@ TEST_F(WholeLinesTest, AReaderWhoDoesNotReadIsWaitedForAndLosesNothing) {
   bool late = false;
   loop.after(20, [&late] { late = true; });
   loop.watch_read(pipe.read.get(), [&] { got += seen().size(); });
-  loop.run_until([&] { return late || got == 6000U * 1024U; });
+  loop.run_until([&] { return late || got == size_t{6000} * 1024; });
   loop.unwatch_read(pipe.read.get());
   EXPECT_EQ(got, 6000U * 1024U);
   EXPECT_TRUE(lines.empty());
