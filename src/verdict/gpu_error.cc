@@ -58,7 +58,8 @@ std::optional<int> xid_of(const Fact& fact) {
 }
 
 // What a program's mistake and a broken device both end in.
-constexpr std::array<std::string_view, 3> kUnproven{"OUT_OF_RESOURCES", "GPU Hang", "gpu hang"};
+constexpr std::array<std::string_view, 4> kUnproven{"OUT_OF_RESOURCES", "DEVICE_LOST", "GPU Hang",
+                                                    "gpu hang"};
 
 }  // namespace
 

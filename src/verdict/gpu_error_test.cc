@@ -1,0 +1,36 @@
+#include "verdict/gpu_error.h"
+
+#include <gtest/gtest.h>
+
+namespace ezpz::verdict {
+namespace {
+
+GpuError of(const std::string& text) {
+  Fact fact;
+  fact.kind = Kind::gpu_fault;
+  fact.text = text;
+  return gpu_error(fact);
+}
+
+TEST(GpuErrorOf, MemoryAndBusIsTheHardwares) {
+  for (const char* text :
+       {"NVRM: Xid (PCI:0000:41:00): 79, pid=1, GPU has fallen off the bus.",
+        "NVRM: Xid (PCI:0000:41:00): 48, pid=1, DBE", "uncorrectable ECC error encountered"}) {
+    EXPECT_EQ(of(text), GpuError::hardware) << text;
+  }
+}
+
+TEST(GpuErrorOf, IllegalAccessIsTheProgramsOwn) {
+  EXPECT_EQ(of("NVRM: Xid (PCI:0000:41:00): 31, pid=1, MMU Fault"), GpuError::application);
+}
+
+// On all ranks of one host, once from a kernel that brought the device down: the host is a suspect.
+TEST(GpuErrorOf, ALostLevelZeroDeviceProvesNeither) {
+  EXPECT_EQ(of("Native API failed. Native API returns: 20 (UR_RESULT_ERROR_DEVICE_LOST)"),
+            GpuError::unproven);
+  EXPECT_EQ(of("NVRM: Xid (PCI:0000:41:00): 119, Timeout waiting for RPC from GSP!"),
+            GpuError::unproven);
+}
+
+}  // namespace
+}  // namespace ezpz::verdict
