@@ -2,6 +2,7 @@
 """ezpz-train as processes: alone, as ranks that find each other, and as ranks that lose each other.
 Minutes on two cores, no root."""
 
+import csv
 import json
 import random
 import re
@@ -252,6 +253,14 @@ def under_ezpz_launch_a_dead_host_is_swapped_and_no_loss_changes(context):
     check("resumed from checkpoint step=8 " in said, f"it said {said[-3000:]}")
     losses = {int(n): float(loss) for n, loss, _ in STEP.findall(said)}
     check_equal(losses, {n: loss for n, loss, _ in unbroken}, "the losses")
+    run, = (context.dir / "logs").glob("failover-*")
+    told = [str(context.ezpz), "export-amsc", str(run), "--config", "tiny", "--system", "Lab", "--gpus", "4", "--force"]
+    row = subprocess.run(told, env=clean_environment(context), capture_output=True, text=True, timeout=TIME_LIMIT_S, cwd=context.dir)
+    check_equal(row.returncode, 0, f"exit code of export-amsc; it said {row.stderr}")
+    names, values = list(csv.reader(row.stdout.splitlines()))
+    cells = dict(zip(names, values))
+    check_equal((cells["nodes"], cells["status"], cells["steps"], cells["final_loss"]),
+                ("2", "pass", "14", f"{unbroken[-1][1]:.6f}"), "the row")
 
 
 @scenario

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bench/flops.h"
+#include "bench/metrics_log.h"
 #include "train/kernels/gemm.h"
 #include "train/kernels/simd.h"
 #include "train/loop/base_weights.h"
@@ -103,6 +104,18 @@ Status write_results(const TrainOptions& options, const std::string& checkpoint)
   return written;
 }
 
+// metrics-<rank>.jsonl in the folder of the launch, where its run_info.json is, else in --outdir;
+// neither: none. What cannot be written is told once and does not end the run.
+std::optional<bench::MetricsLog> open_metrics_log(const TrainOptions& options, int rank) {
+  const char* of_launch = getenv("EZPZ_RUN_DIR");
+  const std::string dir = of_launch != nullptr ? of_launch : options.outdir;
+  if (dir.empty()) return std::nullopt;
+  Result<bench::MetricsLog> opened = bench::MetricsLog::open(dir, rank);
+  if (opened) return std::move(*opened);
+  log::warning(opened.error().one_line());
+  return std::nullopt;
+}
+
 int train_with(const TrainOptions& options, const Place& place, const Groups& groups) {
   const double peak_flops = announce(options, place);
   const auto say_on_first = [&place](const std::string& text) {
@@ -134,12 +147,19 @@ int train_with(const TrainOptions& options, const Place& place, const Groups& gr
   const bench::TokenCost cost = bench::token_cost(options.shape, options.seq, options.lora);
   Metrics metrics(trainer.tokens_per_step(), place.world, static_cast<double>(cost.total()),
                   peak_flops);
+  std::optional<bench::MetricsLog> metrics_log = open_metrics_log(options, place.rank);
+  bool metrics_failed = false;
   bool stopped = false;
   while (trainer.steps() < options.steps && !stopped) {
     faults.before_step(trainer.steps() + 1);
     const Result<StepReport> report = trainer.step(stop_asked != 0);
     if (!report) return failed(report.error());
     metrics.add(*report);
+    if (metrics_log) {
+      const Status written = metrics_log->write(metrics.record(*report));
+      if (!written && !metrics_failed) log::warning(written.error().one_line());
+      metrics_failed = metrics_failed || !written;
+    }
     say_on_first(metrics.line(*report));
     stopped = report->stop && report->step < options.steps;
     if (stopped) break;

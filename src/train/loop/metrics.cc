@@ -31,6 +31,18 @@ std::string Metrics::line(const StepReport& s) const {
       100 * flops * 1e12 / peak_flops_, flops, s.gradient_norm, s.lr);
 }
 
+bench::StepMetrics Metrics::record(const StepReport& s) const {
+  bench::StepMetrics m;
+  m.iter = s.step;
+  m.loss = s.loss;
+  m.dt_s = s.seconds;
+  m.tokens_per_s = static_cast<double>(tokens_per_step_) / s.seconds;
+  m.tokens_per_s_per_gpu = m.tokens_per_s / ranks_;
+  m.tflops_per_gpu = tflops(s.seconds);
+  m.mfu_percent = 100 * m.tflops_per_gpu * 1e12 / peak_flops_;
+  return m;
+}
+
 std::optional<double> Metrics::median_seconds() const {
   if (steps_.size() < 2) return std::nullopt;
   std::vector<double> times;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/metrics_line.h"
+
 namespace ezpz::train {
 
 struct StepReport {
@@ -25,6 +27,9 @@ class Metrics {
   void add(const StepReport&);
   // "step=18 loss=10.277123 dt=0.2100 tps=9800 mfu=31.20 tflops=0.042 grad_norm=1.234567 lr=0.0003"
   [[nodiscard]] std::string line(const StepReport&) const;
+
+  // The same for the file of this rank (bench/metrics_log.h).
+  [[nodiscard]] bench::StepMetrics record(const StepReport&) const;
 
   // One JSON object on one line. What was not measured is null: the speed needs two steps, because
   // the first one warms up.
