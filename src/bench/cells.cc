@@ -107,7 +107,7 @@ Result<Cell> read_cell(const std::string& label, const toml::node& node, const s
     } else if (known_name(name) && value.is_string()) {
       cell.says[name] = *value.value_exact<std::string>();
     } else {
-      return wrong(file, "not understood: " + name + " of " + label);
+      return wrong(file, join({"not understood: ", name, " of ", label}, ""));
     }
   }
   return cell;
@@ -193,11 +193,12 @@ std::vector<std::string> departures(const FoundCell& found, const std::vector<st
     const auto value = said.known.find(name);
     if (value == said.known.end()) {
       const bool must = cell.whole_command || cell.required.count(name) > 0;
-      if (must && !command.empty()) list.push_back("no " + name + ", which should be " + wanted);
+      if (must && !command.empty())
+        list.push_back(join({"no ", name, ", which should be ", wanted}, ""));
       continue;
     }
     if (plain(value->second) != plain(wanted)) {
-      list.push_back(name + " " + printable(value->second, 80) + " instead of " + wanted);
+      list.push_back(join({name, " ", printable(value->second, 80), " instead of ", wanted}, ""));
     }
   }
   if (cell.whole_command && !command.empty()) {

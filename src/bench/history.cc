@@ -31,7 +31,7 @@ std::vector<std::string> folders_in(const std::string& directory) {
   while (const dirent* entry = readdir(dir.get())) {
     const std::string name = entry->d_name;
     struct stat info {};
-    if (name[0] != '.' && lstat((directory + "/" + name).c_str(), &info) == 0 &&
+    if (name[0] != '.' && lstat(join({directory, name}, "/").c_str(), &info) == 0 &&
         S_ISDIR(info.st_mode)) {
       names.push_back(name);
     }
@@ -53,7 +53,7 @@ void search(const std::string& root, const std::string& below, int depth, size_t
   if (depth == 0) return;
   const std::string here = below.empty() ? root : root + "/" + below;
   for (const std::string& name : folders_in(here)) {
-    search(root, below.empty() ? name : below + "/" + name, depth - 1, left, runs);
+    search(root, below.empty() ? name : join({below, name}, "/"), depth - 1, left, runs);
   }
 }
 

@@ -43,7 +43,7 @@ Result<std::vector<std::string>> jsonl_files(const std::string& directory) {
   while (const dirent* entry = readdir(dir.get())) {
     std::string name = entry->d_name;
     struct stat info {};
-    if (ends_with(name, ".jsonl") && stat((directory + "/" + name).c_str(), &info) == 0 &&
+    if (ends_with(name, ".jsonl") && stat(join({directory, name}, "/").c_str(), &info) == 0 &&
         S_ISREG(info.st_mode)) {
       names.push_back(std::move(name));
     }
@@ -95,7 +95,7 @@ std::vector<File> choose_files(const std::string& directory, const std::vector<s
   // Of several runs the one that began later went on from the one before.
   std::vector<std::pair<double, std::string>> runs;
   for (const std::string& name : names) {
-    if (const auto time_s = sniff(directory + "/" + name)) runs.emplace_back(*time_s, name);
+    if (const auto time_s = sniff(join({directory, name}, "/"))) runs.emplace_back(*time_s, name);
   }
   std::sort(runs.begin(), runs.end());
   for (const auto& run : runs) files.push_back({run.second, 0});

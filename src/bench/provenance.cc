@@ -45,13 +45,13 @@ std::vector<std::string> reports(const std::string& directory) {
   std::vector<std::string> paths;
   std::vector<std::string> folders;
   for (const std::string& name : entries(directory)) {
-    const std::string path = directory + "/" + name;
+    const std::string path = join({directory, name}, "/");
     if (is_report(name) && is_regular(path)) paths.push_back(path);
     if (name[0] != '.' && is_directory(path)) folders.push_back(path);
   }
   for (const std::string& folder : folders) {
     for (const std::string& name : entries(folder)) {
-      const std::string path = folder + "/" + name;
+      const std::string path = join({folder, name}, "/");
       if (is_report(name) && is_regular(path)) paths.push_back(path);
     }
   }
@@ -113,7 +113,7 @@ std::vector<std::string> command_of(std::string_view text) {
 
 // True when the file says anything.
 bool use_json(const std::string& directory, const std::string& name, Provenance* found) {
-  const std::string path = directory + "/" + name;
+  const std::string path = join({directory, name}, "/");
   if (!is_regular(path)) return false;
   const Result<std::string> text = read_file(path, kMost_bytes);
   if (!text) {
