@@ -99,6 +99,11 @@ Status make_directories(const std::string& path) {
   return success();
 }
 
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 bool file_exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 }  // namespace ezpz

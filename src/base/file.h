@@ -42,6 +42,7 @@ Status write_file_atomically(const std::string& path, std::string_view content);
 // mkdir -p
 Status make_directories(const std::string& path);
 bool file_exists(const std::string& path);
+bool is_directory(const std::string& path);  // or a link to one
 
 // All of it, or false with errno; retries on EINTR and short writes. Blocking descriptors only.
 bool write_all(int fd, std::string_view bytes);

@@ -31,10 +31,6 @@ Error system_error(const std::string& what, const std::string& where) {
   return Error{what + ": " + strerrordesc_np(errno), where, ""};
 }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // Regular files: opening a pipe that somebody left there would wait for ever.
 Result<std::vector<std::string>> jsonl_files(const std::string& directory) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(directory.c_str()), closedir);
@@ -43,7 +39,7 @@ Result<std::vector<std::string>> jsonl_files(const std::string& directory) {
   while (const dirent* entry = readdir(dir.get())) {
     std::string name = entry->d_name;
     struct stat info {};
-    if (ends_with(name, ".jsonl") && stat(join({directory, name}, "/").c_str(), &info) == 0 &&
+    if (name.ends_with(".jsonl") && stat(join({directory, name}, "/").c_str(), &info) == 0 &&
         S_ISREG(info.st_mode)) {
       names.push_back(std::move(name));
     }

@@ -20,6 +20,19 @@ TEST(GpuErrorOf, MemoryAndBusIsTheHardwares) {
   }
 }
 
+TEST(GpuErrorOf, TheXidIsReadFromTheTextOrTheCode) {
+  Fact f;
+  f.text = "kernel: NVRM: Xid (PCI:0000:c1:00): 31, pid=1, Ch 8";
+  EXPECT_EQ(gpu_error(f), GpuError::application);
+  f.text = "Xid 79";
+  EXPECT_EQ(gpu_error(f), GpuError::hardware);
+  f.text = "fell off the bus";
+  EXPECT_EQ(gpu_error(f), GpuError::hardware);
+  f.pattern = "nvidia.xid";
+  f.code = 43;
+  EXPECT_EQ(gpu_error(f), GpuError::application);
+}
+
 TEST(GpuErrorOf, IllegalAccessIsTheProgramsOwn) {
   EXPECT_EQ(of("NVRM: Xid (PCI:0000:41:00): 31, pid=1, MMU Fault"), GpuError::application);
 }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "verdict/death.h"
-#include "verdict/gpu_error.h"
 #include "verdict/node_state.h"
 #include "verdict/policy.h"
 #include "verdict/testing.h"
@@ -50,18 +49,6 @@ TEST(Death, AShellsCodeAbove128IsTheSignalAgain) {
   EXPECT_EQ(hand_in_death(exited("n", {0}, 127)), Hand::unusable);
   EXPECT_EQ(hand_in_death(exited("n", {0}, 255)), Hand::exit);
   EXPECT_EQ(hand_in_death(exited("n", {0}, -1)), Hand::unknown);
-}
-
-TEST(GpuError, TheXidIsReadFromTheTextOrTheCode) {
-  Fact f = message(Kind::gpu_fault, "kernel: NVRM: Xid (PCI:0000:c1:00): 31, pid=1, Ch 8");
-  EXPECT_EQ(gpu_error(f), GpuError::application);
-  f.text = "Xid 79";
-  EXPECT_EQ(gpu_error(f), GpuError::hardware);
-  f.text = "fell off the bus";
-  EXPECT_EQ(gpu_error(f), GpuError::hardware);
-  f.pattern = "nvidia.xid";
-  f.code = 43;
-  EXPECT_EQ(gpu_error(f), GpuError::application);
 }
 
 TEST(Words, EveryWordParsesToWhatPrintedIt) {

@@ -12,9 +12,8 @@ import sys
 import threading
 from pathlib import Path
 
-import faults
-from harness import HERE, RUN_MARK, Skip, check, check_equal, main, processes, scenario, skip_all
-from launchers import BASE, HOSTS, ONE_THREAD, Clusters, on_each
+from harness import HERE, RUN_MARK, Skip, check, check_equal, main, scenario, skip_all
+from launchers import BASE, HOSTS, ONE_THREAD, Clusters, check_same_losses, kill_ranks, on_each, ranks_of
 from mpi_job import Hydra, MpiJob
 from training import free_port
 
@@ -67,28 +66,11 @@ def _train_unbroken(context):
 
 
 def check_losses(context, job):
-    """Every step was reached, with the loss of the run that was never broken."""
-    known = unbroken_losses(context)
-    seen = [(step, float(loss)) for step, loss in job.steps()]
-    check_equal(sorted({step for step, _ in seen}), list(range(1, STEPS + 1)), "steps seen")
-    wrong = [(step, loss, known[step]) for step, loss in seen if abs(loss - known[step]) > 1e-6]
-    check(not wrong, f"losses differ from the unbroken run's (step, seen, expected): {wrong[:5]}")
+    check_same_losses([(step, float(loss)) for step, loss in job.steps()], unbroken_losses(context), STEPS, 1e-6)
 
 
-# ---- ranks, of which nothing is known but what the kernel tells
-
-
-def ranks_of(job, attempt):
-    """{rank: (node, process)} of the training processes of an attempt that run now."""
-    found = {}
-    for process in job.context.processes():
-        environ = processes.environ_of(process.pid)
-        argv = processes.argv_of(process.pid)
-        if environ.get("EZPZ_ATTEMPT") != str(attempt) or argv[:1] != [PYTHON]:
-            continue
-        check(argv[1].endswith(SCRIPT), f"what is this process: {argv}")
-        found[int(environ["RANK"])] = (environ["EZPZ_NODE"], process)
-    return found
+def is_rank(argv):
+    return argv[:1] == [PYTHON] and argv[1].endswith(SCRIPT)
 
 
 def await_ranks(job, attempt):
@@ -96,20 +78,11 @@ def await_ranks(job, attempt):
     found = {}
 
     def both():
-        found.update(ranks_of(job, attempt))
+        found.update(ranks_of(job, attempt, is_rank))
         return len(found) == 2
 
     job.wait_for(f"two ranks of attempt {attempt}", both, START_S)
     return {rank: node for rank, (node, _) in sorted(found.items())}
-
-
-def kill_ranks(job, node, attempt=1):
-    """SIGKILL to every rank of a node at once."""
-    members = {rank: process for rank, (there, process) in ranks_of(job, attempt).items() if there == node}
-    check(members, f"no rank of attempt {attempt} runs on {node}")
-    alive = processes.kill_and_wait(list(members.values()), 5)
-    check(not alive, f"ranks of {node} cannot be killed: {alive}")
-    return faults.Killed(node, tuple(members), tuple(p.pid for p in members.values()), 0)
 
 
 def last_step(job):
@@ -144,7 +117,7 @@ def a_plain_ddp_script_is_failed_over(context, launcher):
     job, hosts = launcher.start(context, command(context))
     job.wait_for("the second checkpoint", lambda: last_step(job) >= KILL_AFTER, START_S)
     check_equal(await_ranks(job, 1), {0: hosts[0], 1: hosts[1]}, "where the ranks of attempt 1 run")
-    kill_ranks(job, hosts[1]).prove([1])
+    kill_ranks(ranks_of(job, 1, is_rank), hosts[1]).prove([1])
     check_equal(await_ranks(job, 2), {0: hosts[0], 1: hosts[2]}, "where the ranks of attempt 2 run")
     finish(job)
     check_equal(job.verdicts(), ["node_failure", "success"], "verdicts")

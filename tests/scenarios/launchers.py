@@ -3,7 +3,8 @@
 import shutil
 from pathlib import Path
 
-from harness import RUN_MARK, Skip, scenario, wait_until
+import faults
+from harness import RUN_MARK, Skip, check, check_equal, processes, scenario, wait_until
 from mpi_job import Hydra, MpiJob, OpenMpi
 from slurm_job import SlurmJob
 from ssh_job import SshJob
@@ -85,3 +86,32 @@ def on_each(function):
         run.__doc__ = f"{launcher.name}: {function.__doc__}"
         scenario(run)
     return function
+
+
+# ---- ranks, of which nothing is known but what the kernel tells
+
+
+def ranks_of(job, attempt, is_rank):
+    """{rank: (node, process)} of the training processes of an attempt that run now. is_rank(argv)"""
+    found = {}
+    for process in job.context.processes():
+        environ = processes.environ_of(process.pid)
+        if environ.get("EZPZ_ATTEMPT") == str(attempt) and is_rank(processes.argv_of(process.pid)):
+            found[int(environ["RANK"])] = (environ["EZPZ_NODE"], process)
+    return found
+
+
+def kill_ranks(ranks, node):
+    """SIGKILL to every rank of a node at once."""
+    members = {rank: process for rank, (there, process) in ranks.items() if there == node}
+    check(members, f"no rank runs on {node}")
+    alive = processes.kill_and_wait(list(members.values()), 5)
+    check(not alive, f"ranks of {node} cannot be killed: {alive}")
+    return faults.Killed(node, tuple(members), tuple(p.pid for p in members.values()), 0)
+
+
+def check_same_losses(seen, known, upto, tolerance):
+    """Of (step, loss) every step was reached, with the loss of the run that was never broken."""
+    check_equal(sorted({step for step, _ in seen}), list(range(1, upto + 1)), "steps seen")
+    wrong = [(step, loss, known[step]) for step, loss in seen if abs(loss - known[step]) > tolerance]
+    check(not wrong, f"losses differ from the unbroken run's (step, seen, expected): {wrong[:5]}")

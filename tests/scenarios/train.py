@@ -100,19 +100,29 @@ def failed(context, count, codes, *flags):
     return ranks
 
 
+def exact_losses(context, outdir):
+    """(step, loss) to the last bit, as they were written."""
+    lines = (context.dir / outdir / "metrics-0.jsonl").read_text().splitlines()
+    records = [json.loads(line)["metrics"] for line in lines]
+    return [(r["train/iter"], r["train/loss"]) for r in records]
+
+
 @scenario
 def killed_at_any_step_it_goes_on_as_if_nothing_had_been(context):
     """A rank is killed by SIGKILL between checkpoints; started again, the losses are bit for bit those of an unbroken run."""
     steps = random.Random(context.dir.name).randint(5, 14)
-    unbroken = trained(context, 2, "--train-iters", 15).steps()
+    trained(context, 2, "--train-iters", 15, "--outdir", "whole")
+    unbroken = exact_losses(context, "whole")
     how = ("--train-iters", 15, "--outdir", "out", "--save-interval", 3)
     broken = failed(context, 2, [PEERS_LOST, -signal.SIGKILL], *how, "--fault", f"kill@{steps}:rank=1")
     check((context.dir / f"out/FAULT-kill-step-{steps}-rank-1-attempt-1").exists(), "the fault left no receipt")
     again = trained(context, 2, *how)
     saved = (steps - 1) // 3 * 3
     check(f"resumed from checkpoint step={saved} " in again.output(), f"it said {again.output()[:1500]}")
-    check_equal(broken.steps(), unbroken[:steps - 1], f"up to step {steps}")
-    check_equal(again.steps(), unbroken[saved:], f"after step {saved}")
+    check_equal([n for n, _, _ in broken.steps()], list(range(1, steps)), "steps up to the kill")
+    check_equal([n for n, _, _ in again.steps()], list(range(saved + 1, 16)), "steps after it")
+    # Each as it was first computed, and again where it was done again.
+    check_equal([pair for pair in exact_losses(context, "out") if pair not in unbroken], [], "losses that differ in any bit")
 
 
 @scenario
@@ -132,6 +142,20 @@ def a_checkpoint_goes_on_with_any_other_division(context):
             check(abs(loss - want) < 1e-4, f"{count} ranks {flags}, step {n}: loss {loss}, unbroken {want}")
         check_equal(sorted(p.name for p in (context.dir / out / "checkpoints").iterdir()), ["step-00000010", "step-00000012"],
                     "what is kept of the checkpoints")
+
+
+@scenario
+def a_checkpoint_of_another_training_is_refused(context):
+    """Another shape, another kind of training, other data: one rank's word why, exit 1, not a step, and nothing is overwritten."""
+    how = ("--train-iters", 4, "--outdir", "out")
+    trained(context, 1, "--train-iters", 2, "--outdir", "out")
+    for flags, piece in ((("--hidden-dim", 96), "hidden is 64 there"), (("--lora-rank", 2), "lora_rank is null there"),
+                         (("--optimizer", "sgd"), "optimizer is"), (("--seed", 43), "seed")):
+        ranks = failed(context, 1, [1], *how, *flags)
+        check_equal(ranks.steps(), [], f"steps with {flags}")
+        check(piece in ranks.output() and "damaged" not in ranks.output(), f"{flags}: it said {ranks.output()}")
+    check_equal([p.name for p in (context.dir / "out/checkpoints").iterdir()], ["step-00000002"], "checkpoints")
+    check_equal([n for n, _, _ in trained(context, 1, *how).steps()], [3, 4], "steps of the training itself")
 
 
 @scenario
@@ -205,6 +229,7 @@ def adapters_train_are_saved_as_peft_does_and_merge_into_the_weights(context):
         for (n, loss, norm), (_, want, want_norm) in zip(trained(context, count, "--train-iters", 20, *lora, *flags).steps(), alone):
             check(abs(loss - want) < 1e-4, f"{count} ranks {flags}, step {n}: loss {loss}, alone {want}")
             check(n > 5 or abs(norm / want_norm - 1) < 1e-4, f"{count} ranks {flags}, step {n}: norm {norm}, alone {want_norm}")
+    check_equal(sorted(p.name for p in (context.dir / "out").iterdir()), ["adapter", "checkpoints", "metrics-0.jsonl"], "what is left")
     config = json.loads((context.dir / "out/adapter/adapter_config.json").read_text())
     check_equal((config["peft_type"], config["r"], sorted(config["target_modules"])),
                 ("LORA", 4, ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"]), "adapter_config.json")
@@ -275,6 +300,7 @@ def what_cannot_be_is_refused(context):
         (["--lr", "-1"], {}, "--lr"),
         (["--save-interval", "5"], {}, "--outdir"),
         (["--export", "x"], {}, "--outdir"),
+        (["--outdir", "o", "--export", str(context.ezpz.parent)], {}, "not empty"),
         (["--lora-dropout", "1"], {}, "--lora-dropout"),
         (["--lora-target", "head"], {}, "attn,mlp"),
         (["--dp-shard", "2"], {}, "--dp-shard"),

@@ -12,10 +12,9 @@ import sys
 import threading
 from pathlib import Path
 
-import faults
 import slurm_job
-from harness import check, check_equal, main, processes, scenario, skip_all
-from launchers import BASE, ONE_THREAD, Clusters, Srun, on_each
+from harness import check, check_equal, main, scenario, skip_all
+from launchers import BASE, ONE_THREAD, Clusters, Srun, check_same_losses, kill_ranks, on_each, ranks_of
 
 STEPS = 60
 EVERY = 10
@@ -27,8 +26,7 @@ MODEL = ("--model", "debug", "--dim", 64, "--hidden-dim", 192, "--vocab-size", 4
 STEP = re.compile(r"(?m)^step=(\d+) loss=(\S+) dt=")
 SAVED = re.compile(rb"(?m)^step=(\d+) checkpoint=\S+ saved$")
 RESUMED = re.compile(rb"(?m)^resumed from checkpoint step=(\d+) ")
-# Of any process beside its peers over shared memory or loopback; nothing of a launcher.
-WORLD = 4
+WORLD = 4  # two ranks on each of two hosts
 
 
 def command(context, *flags):
@@ -53,30 +51,18 @@ def unbroken_losses(context):
 
 
 def check_losses(context, job, upto=STEPS):
-    """Every step was reached, with the loss of the run that was never broken."""
-    known = unbroken_losses(context)
-    seen = steps_of(job)
-    check_equal(sorted({step for step, _ in seen}), list(range(1, upto + 1)), "steps seen")
-    wrong = [(step, loss, known[step]) for step, loss in seen if abs(loss - known[step]) > 2e-4]
-    check(not wrong, f"losses differ from the unbroken run's (step, seen, expected): {wrong[:5]}")
+    check_same_losses(steps_of(job), unbroken_losses(context), upto, 2e-4)
 
 
-def ranks_of(job, attempt):
-    """{rank: (node, process)} of the training processes of an attempt that run now."""
-    found = {}
-    for process in job.context.processes():
-        argv = processes.argv_of(process.pid)
-        environ = processes.environ_of(process.pid)
-        if argv[:1] == [str(job.context.ezpz.parent / "ezpz-train")] and environ.get("EZPZ_ATTEMPT") == str(attempt):
-            found[int(environ["RANK"])] = (environ["EZPZ_NODE"], process)
-    return found
+def is_rank(argv):
+    return argv[:1] != [] and Path(argv[0]).name == "ezpz-train"
 
 
 def await_ranks(job, attempt, hosts):
     """Two ranks of the attempt run on each of the hosts, in order."""
     want = {rank: hosts[rank // 2] for rank in range(WORLD)}
     job.wait_for(f"ranks of attempt {attempt} on {hosts}",
-                 lambda: {rank: node for rank, (node, _) in ranks_of(job, attempt).items()} == want, START_S)
+                 lambda: {rank: node for rank, (node, _) in ranks_of(job, attempt, is_rank).items()} == want, START_S)
 
 
 def steps_of(job):
@@ -123,10 +109,7 @@ def the_trainer_is_failed_over(context, launcher):
     job, hosts = launcher.start(context, command(context), ppn=2)
     job.wait_for("the second checkpoint", lambda: last_step(job) >= KILL_AFTER, START_S)
     await_ranks(job, 1, hosts[:2])
-    members = {rank: process for rank, (node, process) in ranks_of(job, 1).items() if node == hosts[1]}
-    alive = processes.kill_and_wait(list(members.values()), 5)
-    check(not alive, f"ranks of {hosts[1]} cannot be killed: {alive}")
-    faults.Killed(hosts[1], tuple(members), tuple(p.pid for p in members.values()), 0).prove([2, 3])
+    kill_ranks(ranks_of(job, 1, is_rank), hosts[1]).prove([2, 3])
     await_ranks(job, 2, [hosts[0], hosts[2]])
     finish(job)
     check_equal(job.verdicts(), ["node_failure", "success"], "verdicts")

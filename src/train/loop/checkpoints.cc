@@ -1,11 +1,11 @@
 #include "train/loop/checkpoints.h"
 
 #include <fmt/core.h>
-#include <sys/stat.h>
 
 #include <cstring>
 #include <mutex>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "train/checkpoint/directory.h"
@@ -45,11 +45,6 @@ bool all_agree_over(Comm* group, bool mine) {
 }
 
 std::string root_of(const std::string& outdir) { return outdir + "/checkpoints"; }
-
-bool exists(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0;
-}
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -135,8 +130,9 @@ Result<std::optional<std::string>> Checkpoints::resume() {
     }
     loaded = asked;
   } else {
-    const std::string root =
-        automatic || exists(root_of(asked)) ? root_of(automatic ? options_.outdir : asked) : asked;
+    const std::string root = automatic || is_directory(root_of(asked))
+                                 ? root_of(automatic ? options_.outdir : asked)
+                                 : asked;
     ResumeHandlers handlers;
     handlers.check = [this](const Manifest& m) { return trainer_->fits(m.state); };
     handlers.load = load;

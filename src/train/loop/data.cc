@@ -1,7 +1,6 @@
 #include "train/loop/data.h"
 
-#include <sys/stat.h>
-
+#include "base/file.h"
 #include "base/text.h"
 #include "train/data/random_source.h"
 #include "train/data/sentencepiece.h"
@@ -12,17 +11,8 @@
 namespace ezpz::train {
 namespace {
 
-bool is_folder(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 bool is_url(const std::string& text) {
-  return text.rfind("http://", 0) == 0 || text.rfind("https://", 0) == 0;
+  return text.starts_with("http://") || text.starts_with("https://");
 }
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& name) {
@@ -55,7 +45,7 @@ Result<Opened> open_source(const TrainOptions& options,
     return opened;
   }
   std::string tokens = options.dataset;
-  if (!ends_with(tokens, ".tok") && !is_folder(tokens)) {
+  if (!tokens.ends_with(".tok") && !is_directory(tokens)) {
     const Result<std::unique_ptr<Tokenizer>> tokenizer = open_tokenizer(options.tokenizer);
     if (!tokenizer) return tokenizer.error();
     const Result<std::string> cached =

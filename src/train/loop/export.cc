@@ -15,14 +15,11 @@ namespace {
 
 constexpr uint64_t kElementsAtOnce = 4U << 20U;
 
-// Gives elements first .. first + count of a tensor.
-using Read = std::function<Status(const std::string& name, uint64_t first, uint64_t count, float*)>;
-
 // Every tensor in order, a piece at a time.
 template <class Writer>
 Status copy_tensors(const std::vector<TensorSpec>& tensors,
                     const std::function<std::string(const std::string&)>& stored_name,
-                    const Read& read, Writer* writer) {
+                    const ReadWeights& read, Writer* writer) {
   std::vector<float> piece;
   for (const TensorSpec& tensor : tensors) {
     uint64_t elements = 1;
@@ -39,7 +36,7 @@ Status copy_tensors(const std::vector<TensorSpec>& tensors,
   return writer->finish();
 }
 
-Read from_checkpoint(CheckpointReader* reader) {
+ReadWeights from_checkpoint(CheckpointReader* reader) {
   return [reader](const std::string& name, uint64_t first, uint64_t count, float* out) {
     Part part;
     part.tensor = name;
@@ -49,13 +46,16 @@ Read from_checkpoint(CheckpointReader* reader) {
   };
 }
 
+std::string hf_stored_name(const std::string& name) { return hf_name(name).value_or(name); }
+
 // The values that training from a seed begins with.
-Read from_seed(const std::vector<UnitLayout>& units, uint64_t seed) {
+ReadWeights from_seed(const std::vector<UnitLayout>& units, uint64_t seed) {
   return [&units, seed](const std::string& name, uint64_t first, uint64_t count,
                         float* out) -> Status {
+    const std::string stored = hf_stored_name(name);
     for (const UnitLayout& unit : units) {
       for (const Parameter& p : unit.parameters) {
-        if (p.name != name) continue;
+        if (p.name != stored) continue;
         const int64_t begin = p.offset + static_cast<int64_t>(first);
         initialize(out, unit, begin, begin + static_cast<int64_t>(count), seed);
         return success();
@@ -63,14 +63,6 @@ Read from_seed(const std::vector<UnitLayout>& units, uint64_t seed) {
     }
     return Error{"no such parameter: " + name, "the model", ""};
   };
-}
-
-std::string hf_stored_name(const std::string& name) { return hf_name(name).value_or(name); }
-
-Status write_model(const HfConfig& config, const Read& read, const std::string& dir) {
-  Result<HfModelWriter> writer = HfModelWriter::open(dir, config, DType::f32);
-  if (!writer) return writer.error();
-  return copy_tensors(model_tensors(config, DType::f32), hf_stored_name, read, &*writer);
 }
 
 }  // namespace
@@ -125,18 +117,17 @@ Status export_model(const TrainOptions& options, const std::string& checkpoint,
   if (!options.lora.on()) {
     Result<CheckpointReader> reader = CheckpointReader::open(checkpoint);
     if (!reader) return reader.error();
-    return write_model(*config, from_checkpoint(&*reader), dir);
+    Result<HfModelWriter> writer = HfModelWriter::open(dir, *config, DType::f32);
+    if (!writer) return writer.error();
+    return copy_tensors(model_tensors(*config, DType::f32), hf_stored_name,
+                        from_checkpoint(&*reader), &*writer);
   }
-  std::string base = options.base_dir;
-  if (base.empty()) {
-    base = options.outdir + "/base";
-    const std::vector<UnitLayout> units = unit_layouts(options.shape);
-    const Result<HfModel> there = HfModel::open(base);
-    const Status written =
-        there ? success() : write_model(*config, from_seed(units, options.seed), base);
-    if (!written) return written;
+  const std::string adapter = options.outdir + "/adapter";
+  if (!options.base_dir.empty()) {
+    return merge_peft_adapter(options.base_dir, adapter, dir, DType::f32);
   }
-  return merge_peft_adapter(base, options.outdir + "/adapter", dir, DType::f32);
+  const std::vector<UnitLayout> units = unit_layouts(options.shape);
+  return merge_peft_adapter(*config, from_seed(units, options.seed), adapter, dir, DType::f32);
 }
 
 }  // namespace ezpz::train

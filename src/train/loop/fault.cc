@@ -132,6 +132,7 @@ void Faults::leave_receipt(const Fault& fault, long step) const {
                            printable(place_.host, 80)));
   if (receipts_dir_.empty()) return;
   // The fault happens whether or not its receipt can be written.
+  (void)make_directories(receipts_dir_);
   (void)write_file_atomically(receipts_dir_ + "/" + what, fmt::format("pid={} host={}\n", getpid(),
                                                                       printable(place_.host, 80)));
 }

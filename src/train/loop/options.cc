@@ -1,11 +1,11 @@
 #include "train/loop/options.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/text.h"
 #include "train/weights/hf_config.h"
@@ -195,11 +195,6 @@ Status check_tp(const bench::ModelShape& shape, long tp) {
   return success();
 }
 
-bool is_folder(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 // The model of a Hugging Face folder: all but the weights.
 Result<bench::ModelShape> shape_of_folder(const std::string& dir, TrainOptions* options) {
   const Result<HfConfig> config = read_hf_config(dir);
@@ -230,7 +225,7 @@ Result<bench::ModelShape> shape_of(const Raw& raw, TrainOptions* options) {
   bench::ModelShape shape;
   if (preset != nullptr) {
     shape = *preset;
-  } else if (is_folder(raw.model)) {
+  } else if (is_directory(raw.model)) {
     if (raw.dim || raw.layers || raw.heads || raw.kv_heads || raw.hidden || raw.vocab || raw.tied) {
       return Error{"the shape of a model whose weights are loaded cannot be changed",
                    "--model " + printable(raw.model, 200), "leave out --dim, --n-layers, ..."};
@@ -274,6 +269,12 @@ Status check_together(const TrainOptions& o) {
   }
   if (o.outdir.empty() && !o.export_dir.empty()) {
     return Error{"it is written from the last checkpoint", "--export", "give --outdir"};
+  }
+  // Better heard of now than when all steps are done.
+  std::error_code ignored;
+  if (file_exists(o.export_dir) && !std::filesystem::is_empty(o.export_dir, ignored)) {
+    return Error{"it is there already, and not empty", "--export " + printable(o.export_dir, 200),
+                 "give another folder"};
   }
   return success();
 }

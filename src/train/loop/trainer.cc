@@ -224,7 +224,10 @@ Status Trainer::fits(const std::string& state) const {
   if (json["model"].size() != here.size()) {
     return Error{"it is of another kind of training (LoRA or not)", "checkpoint", ""};
   }
-  return success();
+  // Other data, or another order of it, is no damage: an older checkpoint would not fit either.
+  const Result<SamplerState> sampler = parse_sampler_state(dump(json.value("sampler", Json())));
+  if (!sampler) return sampler.error();
+  return Sampler(data_.sampler).restore(*sampler);
 }
 
 Status Trainer::restore(const std::string& state) {

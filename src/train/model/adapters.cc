@@ -15,16 +15,12 @@ void each(const AdapterGroup& group, const at::Tensor& u, F&& f) {
   }
 }
 
-at::Tensor corner(const at::Tensor& scratch, int64_t rows, int64_t columns) {
-  return scratch.view({-1}).narrow(0, 0, rows * columns).view({rows, columns});
-}
-
 }  // namespace
 
 at::Tensor adapter_input(const at::Tensor& x, const ops::Dropout& dropout,
                          const at::Tensor& scratch) {
   if (dropout.rate == 0) return x;
-  at::Tensor left = corner(scratch, x.size(0), x.size(1));
+  at::Tensor left = ops::corner(scratch, x.size(0), x.size(1));
   ops::dropout(left, x, dropout);
   return left;
 }
@@ -50,7 +46,7 @@ void adapter_input_gradient(const AdapterGroup& group, const at::Tensor& dx, con
     ops::linear_input_gradient(dx, du, group.a, Sum::accumulate);
     return;
   }
-  const at::Tensor through = corner(scratch, dx.size(0), dx.size(1));
+  const at::Tensor through = ops::corner(scratch, dx.size(0), dx.size(1));
   ops::linear_input_gradient(through, du, group.a);
   ops::add_dropout(dx, through, dropout);
 }

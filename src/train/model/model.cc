@@ -24,12 +24,6 @@ at::Tensor matrix_at(const at::Tensor& flat, const Parameter& first, int64_t row
   return flat.narrow(0, first.offset, rows * first.columns).view({rows, first.columns});
 }
 
-// The first columns of scratch, side by side.
-at::Tensor columns_of(const at::Tensor& scratch, int64_t columns) {
-  const int64_t rows = scratch.size(0);
-  return scratch.view({-1}).narrow(0, 0, rows * columns).view({rows, columns});
-}
-
 at::Tensor vector_of(const at::Tensor& flat, const Parameter& p) {
   return flat.narrow(0, p.offset, p.rows);
 }
@@ -342,7 +336,7 @@ void Model::feed_forward_backward(size_t block, const Weights& w, const Adapters
   ops::linear_input_gradient(d_inner_TF_, dx_TD_, w.down);
   at::Tensor du;
   if (adapters.down.on()) {
-    du = columns_of(du_, rank);
+    du = ops::corner(du_, tokens_, rank);
     adapter_product_gradient(adapters.down, du, dx_TD_, scale);
     adapter_input_gradient(adapters.down, d_inner_TF_, du, dropout_of(block, Input::down),
                            dropped_);
@@ -360,7 +354,7 @@ void Model::feed_forward_backward(size_t block, const Weights& w, const Adapters
   }
   ops::linear_input_gradient(dh_TD_, d_gate_up, w.gate_up);
   if (adapters.gate_up.on()) {
-    du = columns_of(du_, 2 * rank);
+    du = ops::corner(du_, tokens_, 2 * rank);
     adapter_product_gradient(adapters.gate_up, du, d_gate_up, scale);
     const ops::Dropout dropout = dropout_of(block, Input::feed_forward);
     adapter_weight_gradient(d.adapters.gate_up, du, d_gate_up, k.u_gate_up,
@@ -382,7 +376,7 @@ void Model::attention_backward(size_t block, const Weights& w, const Adapters& a
   if (!frozen) ops::linear_weight_gradient(d.weights.o, dx_TD_, k.o_TD, d.sum);
   ops::linear_input_gradient(d_o_, dx_TD_, w.o);
   if (adapters.o.on()) {
-    const at::Tensor du = columns_of(du_, rank);
+    const at::Tensor du = ops::corner(du_, tokens_, rank);
     const ops::Dropout dropout = dropout_of(block, Input::output);
     adapter_product_gradient(adapters.o, du, dx_TD_, scale);
     adapter_weight_gradient(d.adapters.o, du, dx_TD_, k.u_o,
@@ -399,7 +393,7 @@ void Model::attention_backward(size_t block, const Weights& w, const Adapters& a
   const bool wanted = !frozen || block > 0;
   if (wanted) ops::linear_input_gradient(dh_TD_, d_qkv_, w.qkv);
   if (adapters.qkv.on()) {
-    const at::Tensor du = columns_of(du_, 3 * rank);
+    const at::Tensor du = ops::corner(du_, tokens_, 3 * rank);
     const ops::Dropout dropout = dropout_of(block, Input::attention);
     adapter_product_gradient(adapters.qkv, du, d_qkv_, scale);
     adapter_weight_gradient(d.adapters.qkv, du, d_qkv_, k.u_qkv,

@@ -221,6 +221,33 @@ TEST_P(AdapterGradients, AreThoseOfAutogradAndTheFrozenWeightsHaveNone) {
   for (const auto& shard : units.shards()) EXPECT_FALSE(shard.gradient.defined());
 }
 
+// Llama 3 stretches them; a folder's configuration says how.
+TEST(Model, TurnsByTheFrequenciesItIsGiven) {
+  const bench::ModelShape shape = small(false);
+  const auto alone = make_alone();
+  Sharded units(unit_layouts(shape), alone.get(), 1);
+  spread(&units);
+  const Batch batch = batch_of(shape);
+  const auto loss_with = [&](std::vector<double> frequencies) {
+    ModelOptions options;
+    options.shape = shape;
+    options.batch = kBatch;
+    options.seq = kSeq;
+    options.rope_frequencies = std::move(frequencies);
+    Model model(options, &units, nullptr, alone.get());
+    units.begin_step();
+    return model.forward_backward(batch.tokens.data(), batch.targets.data(), 1.0F);
+  };
+  std::vector<double> of_theta;
+  for (int64_t i = 0; i < shape.head_dim(); i += 2) {
+    of_theta.push_back(std::pow(shape.rope_theta,
+                                -static_cast<double>(i) / static_cast<double>(shape.head_dim())));
+  }
+  EXPECT_EQ(loss_with(of_theta), loss_with({}));
+  for (double& frequency : of_theta) frequency /= 8;
+  EXPECT_GT(std::abs(loss_with(of_theta) - loss_with({})), 1e-3);
+}
+
 TEST(Model, ItsFirstLossIsThatOfAUniformGuess) {
   const bench::ModelShape shape = small(false);
   const auto alone = make_alone();

@@ -60,6 +60,9 @@ void dropout(const at::Tensor& out, const at::Tensor& x, const Dropout&);
 // to += x, dropped out.
 void add_dropout(const at::Tensor& to, const at::Tensor& x, const Dropout&);
 
+// The first elements of scratch, as a matrix of these sizes.
+at::Tensor corner(const at::Tensor& scratch, int64_t rows, int64_t columns);
+
 void add(const at::Tensor& to, const at::Tensor& from);
 void copy(const at::Tensor& to, const at::Tensor& from);
 void zero(const at::Tensor&);

@@ -224,10 +224,13 @@ Groups make_gloo(const Place& place, const Division& division, const GlooLimits&
     options.timeout = std::chrono::seconds(limits.connect_s);
     store = c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
   });
-  const auto group = [&](const std::string& name, int rank, int size) -> std::unique_ptr<Comm> {
+  const auto group = [&](const std::string& name, int rank, int size,
+                         int answer_s = 0) -> std::unique_ptr<Comm> {
     if (size == 1) return make_alone();
+    GlooLimits its = limits;
+    if (answer_s > 0) its.collective_s = answer_s;
     return std::make_unique<Gloo>(place, c10::make_intrusive<c10d::PrefixStore>(name, store), rank,
-                                  size, limits);
+                                  size, its);
   };
   const int tp = division.tensor;
   const int data = place.world / tp;
@@ -238,7 +241,7 @@ Groups make_gloo(const Place& place, const Division& division, const GlooLimits&
     return std::string(kind) + " " + std::to_string(a) + " " + std::to_string(b);
   };
   Groups groups;
-  groups.world = group("world", place.rank, place.world);
+  groups.world = group("world", place.rank, place.world, limits.disk_s);
   groups.data = group(named("data", in_tensor, 0), in_data, data);
   if (sharing != data) {
     groups.shard = group(named("shard", in_tensor, in_data / sharing), in_data % sharing, sharing);
@@ -246,7 +249,7 @@ Groups make_gloo(const Place& place, const Division& division, const GlooLimits&
   groups.replicate =
       group(named("replicate", in_tensor, in_data % sharing), in_data / sharing, data / sharing);
   groups.tensor = group(named("tensor", in_data, 0), in_tensor, tp);
-  groups.saver = group("saver", place.rank, place.world);
+  groups.saver = group("saver", place.rank, place.world, limits.disk_s);
   return groups;
 }
 

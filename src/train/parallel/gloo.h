@@ -12,6 +12,7 @@ namespace ezpz::train {
 struct GlooLimits {
   int connect_s = 30;      // all ranks must have met by then
   int collective_s = 300;  // a peer that lives but does not answer; a dead one is noticed at once
+  int disk_s = 3600;       // the same where a peer may be saving or exporting: world, saver
 };
 
 // The ranks as a mesh: neighbours in rank order are a tensor parallel group, as they are most

@@ -223,20 +223,18 @@ Result<SafetensorsWriter> write_peft_adapter(const std::string& dir, const HfCon
   return SafetensorsWriter::open(dir + "/adapter_model.safetensors", std::move(tensors));
 }
 
-Status merge_peft_adapter(const std::string& model_dir, const std::string& adapter_dir,
-                          const std::string& out_dir, DType dtype) {
-  Result<HfModel> model = HfModel::open(model_dir);
-  if (!model) return model.error();
-  Result<PeftAdapter> adapter = read_peft_adapter(adapter_dir, model->config());
+Status merge_peft_adapter(const HfConfig& model, const ReadWeights& weights,
+                          const std::string& adapter_dir, const std::string& out_dir, DType dtype) {
+  Result<PeftAdapter> adapter = read_peft_adapter(adapter_dir, model);
   if (!adapter) return adapter.error();
-  Result<HfModelWriter> writer = HfModelWriter::open(out_dir, model->config(), dtype);
+  Result<HfModelWriter> writer = HfModelWriter::open(out_dir, model, dtype);
   if (!writer) return writer.error();
   const auto r = static_cast<uint64_t>(adapter->config.r);
   const auto scaling = static_cast<float>(adapter->config.scaling());
   std::vector<float> block;
   std::vector<float> a;
   std::vector<float> b;
-  for (const TensorSpec& tensor : model_tensors(model->config(), dtype)) {
+  for (const TensorSpec& tensor : model_tensors(model, dtype)) {
     const auto rows = static_cast<uint64_t>(tensor.shape[0]);
     const uint64_t columns = tensor.shape.size() > 1 ? static_cast<uint64_t>(tensor.shape[1]) : 1;
     const TensorInfo* a_info = adapter->find(tensor.name + ".lora_a");
@@ -248,7 +246,7 @@ Status merge_peft_adapter(const std::string& model_dir, const std::string& adapt
     for (uint64_t row = 0; row < rows; row += kRowsAtOnce) {
       const uint64_t n = std::min(kRowsAtOnce, rows - row);
       block.resize(n * columns);
-      Status read = model->read_elements(tensor.name, row * columns, n * columns, block.data());
+      Status read = weights(tensor.name, row * columns, n * columns, block.data());
       if (!read) return read;
       if (a_info != nullptr && b_info != nullptr) {
         b.resize(n * r);
@@ -267,6 +265,17 @@ Status merge_peft_adapter(const std::string& model_dir, const std::string& adapt
     }
   }
   return writer->finish();
+}
+
+Status merge_peft_adapter(const std::string& model_dir, const std::string& adapter_dir,
+                          const std::string& out_dir, DType dtype) {
+  const Result<HfModel> model = HfModel::open(model_dir);
+  if (!model) return model.error();
+  const auto weights = [&model](const std::string& name, uint64_t first, uint64_t count,
+                                float* out) {
+    return model->read_elements(name, first, count, out);
+  };
+  return merge_peft_adapter(model->config(), weights, adapter_dir, out_dir, dtype);
 }
 
 }  // namespace ezpz::train

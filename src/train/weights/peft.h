@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,7 +56,14 @@ Result<PeftAdapter> read_peft_adapter(const std::string& dir, const HfConfig& mo
 Result<SafetensorsWriter> write_peft_adapter(const std::string& dir, const HfConfig& model,
                                              const PeftConfig& config, DType dtype);
 
-// model_dir with the adapter added in, as a new folder out_dir. Works row block by row block.
+// Gives elements first .. first + count of a tensor of the model, by the trainer's name.
+using ReadWeights = std::function<Status(const std::string& trainer_name, uint64_t first,
+                                         uint64_t count, float* out)>;
+
+// The model with the adapter added in, as a new folder out_dir. Works row block by row block.
+Status merge_peft_adapter(const HfConfig& model, const ReadWeights& weights,
+                          const std::string& adapter_dir, const std::string& out_dir, DType dtype);
+// The same for a model in a folder.
 Status merge_peft_adapter(const std::string& model_dir, const std::string& adapter_dir,
                           const std::string& out_dir, DType dtype);
 
