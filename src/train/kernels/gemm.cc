@@ -1,5 +1,6 @@
 #include "train/kernels/gemm.h"
 
+#include <ATen/Parallel.h>
 #include <cblas.h>
 #include <dlfcn.h>
 #include <omp.h>
@@ -92,7 +93,12 @@ std::string blas_flavour() {
   return "unknown";
 }
 
-void set_threads(int threads) { omp_set_num_threads(std::max(1, threads)); }
+void set_threads(int threads) {
+  // Libtorch must be told, too: unless it was, its first operator on a thread sets OpenMP to 1 (which
+  // left half of two cores idle, with every number right).
+  at::set_num_threads(std::max(1, threads));
+  omp_set_num_threads(std::max(1, threads));
+}
 
 int threads() { return omp_get_max_threads(); }
 

@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "train/kernels/attention.h"
 #include "train/kernels/gemm.h"
 #include "train/kernels/random.h"
@@ -190,6 +192,17 @@ TEST(Random, NormalValuesHaveTheirDeviationAndNoOtherStreamsValues) {
   EXPECT_NEAR(sum / 2e5, 0, 2e-4);
   EXPECT_NEAR(std::sqrt(squares / 2e5), 0.02, 2e-4);
   EXPECT_NEAR(product / 2e5 / 4e-4, 0, 0.02);
+}
+
+// Libtorch sets OpenMP's threads itself when its first operator runs on a thread: to one, unless told.
+TEST(Threads, AreStillThereAfterLibtorchsFirstOperator) {
+  std::thread fresh([] {
+    set_threads(2);
+    const at::Tensor x = at::ones({1 << 20}, at::kFloat);
+    EXPECT_EQ(x.sum().item<float>(), 1 << 20);
+    EXPECT_EQ(threads(), 2);
+  });
+  fresh.join();
 }
 
 }  // namespace
