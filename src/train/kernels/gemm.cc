@@ -94,8 +94,8 @@ std::string blas_flavour() {
 }
 
 void set_threads(int threads) {
-  // Libtorch must be told, too: unless it was, its first operator on a thread sets OpenMP to 1 (which
-  // left half of two cores idle, with every number right).
+  // Libtorch must be told, too: unless it was, its first operator on a thread sets OpenMP to 1
+  // (which left half of two cores idle, with every number right).
   at::set_num_threads(std::max(1, threads));
   omp_set_num_threads(std::max(1, threads));
 }

@@ -194,7 +194,8 @@ TEST(Random, NormalValuesHaveTheirDeviationAndNoOtherStreamsValues) {
   EXPECT_NEAR(product / 2e5 / 4e-4, 0, 0.02);
 }
 
-// Libtorch sets OpenMP's threads itself when its first operator runs on a thread: to one, unless told.
+// Libtorch sets OpenMP's threads itself when its first operator runs on a thread: to one, unless
+// told.
 TEST(Threads, AreStillThereAfterLibtorchsFirstOperator) {
   std::thread fresh([] {
     set_threads(2);
