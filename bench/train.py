@@ -4,7 +4,7 @@
     bench/train.py [--build DIR] [--quick] [--only CELL]... [--pairs N] [--json FILE] [--peer-env NAME=VALUE]...
 
 The peer is tests/reference/peer.py on Debian's python3-torch: same shapes, batch, threads, random tokens,
-AdamW (foreach), clipping and lines printed; two ranks are DistributedDataParallel over gloo. Tokens/s come
+AdamW (foreach), clipping, BLAS core and lines printed; two ranks are DistributedDataParallel over gloo. Tokens/s come
 from the wall clock of whole processes, N steps against 2N, so that starting and stopping cancel and nobody
 reports on himself. Pairs run A B, B A, A B, ...; what is judged is the median of the pairs' ratios.
 
@@ -37,6 +37,8 @@ STEP = re.compile(r"^step=(\d+) loss=(\S+) ", re.M)
 PEAK = re.compile(r"\bsgemm_peak_gflops=(\S+)")
 BLAS = re.compile(r"\bblas='([^']*)'")
 RUN_LIMIT_S = 1800
+TINY = ["--model", "debug", "--dim", "32", "--hidden-dim", "32", "--n-layers", "1", "--vocab-size", "64", "--seq-len", "16",
+        "--train-iters", "2", "--threads", "2"]
 MIB = 1 << 20
 
 
@@ -154,8 +156,8 @@ class Bench:
                 sys.exit(f"{path} is missing: cmake --preset train && cmake --build --preset train --target ezpz ezpz-train")
         self.costs = {}
         ours = Side("ezpz-train", [str(self.train)], lambda c, steps: self.common(c, steps), {})
-        peer = Side("PyTorch", ["/usr/bin/python3", str(PEER)],
-                    lambda c, steps: self.common(c, steps, with_shape=True), dict(e.split("=", 1) for e in options.peer_env))
+        peer_env = self.blas_core() | dict(e.split("=", 1) for e in options.peer_env)
+        peer = Side("PyTorch", ["/usr/bin/python3", str(PEER)], lambda c, steps: self.common(c, steps, with_shape=True), peer_env)
         self.sides = (ours, peer)
 
     def common(self, cell, steps, with_shape=False):
@@ -172,12 +174,19 @@ class Bench:
             self.costs[cell.name] = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
         return self.costs[cell.name]
 
+    def blas_core(self):
+        """OpenBLAS takes an old core for a processor newer than itself; ezpz-train sees that and chooses again.
+        The peer gets the same core, or the ratio would flatter."""
+        with tempfile.TemporaryDirectory(prefix="ezpz-bench-") as folder:
+            words = [str(self.train), *TINY, "--outdir", folder]
+            text = subprocess.run(words, capture_output=True, text=True, check=True, env=environment({})).stdout
+        core = re.search(r"OpenBLAS \S+ (\S+) ", text)
+        return {"OPENBLAS_CORETYPE": core.group(1)} if core else {}
+
     def floor_bytes(self, folder):
         """What the program holds with next to no model."""
         tiny = Cell("floor", "debug", 16, 1, None, None)
-        words = ["--model", "debug", "--dim", "32", "--hidden-dim", "32", "--n-layers", "1", "--vocab-size", "64", "--seq-len", "16",
-                 "--train-iters", "2", "--threads", "2"]
-        return Side("floor", [str(self.train)], lambda cell, steps: words, {}).run(tiny, 2, folder)[1]
+        return Side("floor", [str(self.train)], lambda cell, steps: TINY, {}).run(tiny, 2, folder)[1]
 
     def expected_bytes(self, cell):
         """Of a rank, beyond the program itself."""
