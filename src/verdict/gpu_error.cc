@@ -15,8 +15,10 @@ struct Xid {
   int number;
   GpuError error;
 };
-// After NVIDIA's Xid catalogue: what asks for a reset, a repair or a replacement is hardware, what asks
-// to look at the program or to start it again is not. Numbers that are not listed are unproven.
+// Those that convict are errors of memory, of NVLink and of the bus that no program can cause. Of
+// the others in NVIDIA's Xid catalogue that ask for a reset (62, 109, 119, 120, 149 ...) the driver
+// or the firmware may be the culprit, on a node that passes its checks: the node is a suspect, and
+// is probed.
 constexpr std::array kXids{
     Xid{11, GpuError::application},   // invalid push buffer stream
     Xid{13, GpuError::application},   // graphics engine exception: illegal access by a kernel
@@ -28,11 +30,7 @@ constexpr std::array kXids{
     Xid{68, GpuError::application},   // video decoder exception
     Xid{69, GpuError::application},   // graphics engine class error
     Xid{137, GpuError::application},  // illegal access to a peer over NVLink
-    Xid{46, GpuError::hardware},      // GPU stopped processing
     Xid{48, GpuError::hardware},      // double-bit ECC
-    Xid{54, GpuError::hardware},      // auxiliary power is not connected
-    Xid{61, GpuError::hardware},      // micro-controller breakpoint
-    Xid{62, GpuError::hardware},      // micro-controller halt
     Xid{63, GpuError::hardware},      // row remap recorded
     Xid{64, GpuError::hardware},      // row remap failed
     Xid{74, GpuError::hardware},      // NVLink
@@ -40,30 +38,9 @@ constexpr std::array kXids{
     Xid{92, GpuError::hardware},      // high single-bit ECC rate
     Xid{94, GpuError::hardware},      // contained ECC
     Xid{95, GpuError::hardware},      // uncontained ECC
-    Xid{109, GpuError::hardware},     // context switch timeout
-    Xid{110, GpuError::hardware},     // security fault
-    Xid{119, GpuError::hardware},     // no answer from the GPU's system processor
-    Xid{120, GpuError::hardware},     // an error of it
-    Xid{121, GpuError::hardware},     // link between the chips
-    Xid{122, GpuError::hardware},     // the board's flash: reading,
-    Xid{123, GpuError::hardware},     // writing,
-    Xid{124, GpuError::hardware},     // erasing
-    Xid{125, GpuError::hardware},     // its file system
-    Xid{136, GpuError::hardware},     // link training failed
     Xid{140, GpuError::hardware},     // unrecovered ECC
-    Xid{143, GpuError::hardware},     // initialization failed
-    Xid{144, GpuError::hardware},     // NVLink, by its parts; the grammar takes the fatal ones
-    Xid{145, GpuError::hardware},    Xid{146, GpuError::hardware}, Xid{147, GpuError::hardware},
-    Xid{148, GpuError::hardware},    Xid{149, GpuError::hardware}, Xid{150, GpuError::hardware},
-    Xid{154, GpuError::hardware},     // a reset or reboot is required; other actions are unproven
-    Xid{155, GpuError::hardware},     // NVLink, defined by software
-    Xid{156, GpuError::hardware},     // memory retired
-    Xid{157, GpuError::hardware},     // and that failed
-    Xid{158, GpuError::hardware},     // fatal timeout
-    Xid{167, GpuError::hardware},     // PCIe fatal timeout
     Xid{171, GpuError::hardware},     // uncorrectable error of DRAM,
     Xid{172, GpuError::hardware},     // of SRAM
-    Xid{173, GpuError::hardware},     // fatal failure of the link between the chips
 };
 
 // "NVRM: Xid (PCI:0000:41:00): 79, pid=..." -> 79
@@ -92,7 +69,8 @@ std::optional<int> xid_of(const Fact& fact) {
 }
 
 // What a program's mistake and a broken device both end in.
-constexpr std::array<std::string_view, 3> kUnproven{"OUT_OF_RESOURCES", "GPU Hang", "gpu hang"};
+constexpr std::array<std::string_view, 4> kUnproven{"OUT_OF_RESOURCES", "DEVICE_LOST", "GPU Hang",
+                                                    "gpu hang"};
 
 }  // namespace
 
