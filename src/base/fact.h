@@ -52,6 +52,8 @@ enum class Event {
   provider,         // the same of what stands under that network: "cxi"
   version,          // the same of a library's version, as it was loaded: `reason`
   waiting,          // the program waits for something that did not answer: `reason`
+  part_failed,      // a part of `host` is broken, as its own kernel or driver says
+  new_run,          // what follows is another run of the job: a requeue, a restart of its workers
 };
 std::string_view to_string(Event);
 inline bool is_lost_contact(Event event) {

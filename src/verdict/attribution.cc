@@ -62,6 +62,8 @@
 //     confidence.
 // 10. Unknown stays unknown.
 //
+// Before all that: in a log of several runs what ended an earlier one is history (runs.h).
+//
 // Throughout: only active hosts are convicted. A host outside the active set is set aside; one that
 // was retired earlier is set aside and flagged, because ranks should not have run there. Lines of
 // role context are never evidence (the banner's `ON h`, reporters). Rank numbers become hosts only
@@ -79,6 +81,7 @@
 #include "verdict/network.h"
 #include "verdict/node_state.h"
 #include "verdict/remedy.h"
+#include "verdict/runs.h"
 #include "verdict/support.h"
 #include "verdict/verdict.h"
 
@@ -543,9 +546,8 @@ void blame_the_fallback(const CaseFile& file, Finding* finding) {
   }
 }
 
-}  // namespace
-
-Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const RemedyOf& remedy_of) {
+Verdict attribute_run(const AttemptRecord& record, const NodeKey& node_key,
+                      const RemedyOf& remedy_of) {
   const CaseFile file = open_case(record, node_key);
   for (const Rule rule : kRules) {
     std::optional<Finding> finding = rule(file);
@@ -558,4 +560,16 @@ Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const Re
   return {};
 }
 
+}  // namespace
+
+Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const RemedyOf& remedy_of) {
+  if (const int64_t end = earlier_runs_end(record); end > 0) {
+    const AttemptRecord last = last_run_of(record, end);
+    Verdict verdict = attribute_run(last, node_key, remedy_of);
+    verdict.summary += "; what ended an earlier run of this log (up to line " + std::to_string(end) +
+                       ") is history";
+    return verdict;
+  }
+  return attribute_run(record, node_key, remedy_of);
+}
 }  // namespace ezpz::verdict

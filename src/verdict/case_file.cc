@@ -15,6 +15,7 @@ struct Places {
   std::map<int, std::string> host_of_rank;
   std::map<int, std::string> host_even_if_dead;
   std::map<int, std::string> host_of_programs_rank;  // as the output alone tells
+  std::map<std::string, std::string> host_of_address;  // empty: several say it is theirs
   bool ranks_are_renumbered = false;
 
   Places(const AttemptRecord& r, const NodeKey& key) : record(r), node_key(key) {
@@ -26,6 +27,12 @@ struct Places {
         host_of_rank.emplace(rank, key_of(fact.host));
         host_of_programs_rank.emplace(rank, key_of(fact.host));
       }
+    }
+    for (const Fact& fact : record.facts) {
+      if (fact.event != Event::placement || fact.ip.empty()) continue;
+      const std::string host = key_of(fact.host.empty() ? fact.label : fact.host);
+      const auto [known, fresh] = host_of_address.emplace(fact.ip, host);
+      if (!fresh && known->second != host) known->second.clear();
     }
     // Where a rank died it ran. That does not tell which other ranks ran there.
     host_even_if_dead = host_of_rank;
@@ -96,8 +103,10 @@ std::string name_the_host(const Fact& fact, const Places& places) {
   if (std::string host = places.host_of(fact.ranks); !host.empty()) return host;
   if (!fact.ranks.empty()) return {};
   if (!fact.ip.empty()) {
-    // An address is a host only where the site knows which.
+    // An address is a host only where the site knows which, or where the host itself said so.
     if (std::string host = places.key_of(fact.ip); places.is_active(host)) return host;
+    const auto told = places.host_of_address.find(fact.ip);
+    if (told != places.host_of_address.end() && !told->second.empty()) return told->second;
   }
   if (!fact.label.empty() && label_is_the_place(fact.kind)) return places.key_of(fact.label);
   return {};

@@ -113,6 +113,9 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
     case Event::lost_of_several:
       weight = weight_of_kind(kind_of(fact));
       break;
+    case Event::part_failed:
+      weight = Weight::own_trouble;
+      break;
     case Event::death:
       weight = weight_of_death(fact, killed);
       break;
@@ -126,6 +129,7 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
     case Event::provider:
     case Event::version:
     case Event::waiting:
+    case Event::new_run:
       return std::nullopt;
   }
   if (!weight) return std::nullopt;

@@ -104,6 +104,15 @@ bool may_convict(const Cause& cause) {
   }
 }
 
+// A part of the one host that is named is broken, as that host's own kernel or driver says. One that is
+// the only host of its log may be no node at all (a container's name).
+bool has_broken_part(const CaseFile& file, const std::vector<const Exhibit*>& same) {
+  return std::any_of(same.begin(), same.end(), [&file](const Exhibit* exhibit) {
+    return exhibit->fact->event == Event::part_failed && !exhibit->host.empty() &&
+           file.has_hosts_besides(exhibit->host);
+  });
+}
+
 // A full file system or a used-up quota that hosts share is met by whoever writes first; only one
 // of the node's own speaks against the node.
 bool is_shared_trouble(const Fact& fact) {
@@ -118,7 +127,7 @@ bool is_shared_trouble(const Fact& fact) {
 
 bool may_suspect(Kind kind, const Fact& fact) {
   if (kind == Kind::filesystem_fault) return !is_shared_trouble(fact);
-  return kind == Kind::env_fault || kind == Kind::launcher_fault;
+  return kind == Kind::env_fault || kind == Kind::launcher_fault || kind == Kind::fabric_fault;
 }
 
 // The launcher had reached this host (the job had made steps) and still reaches others. A host lost
@@ -233,7 +242,7 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
     return finding;
   }
   verdict.summary += " on " + *hosts.begin();
-  if (may_convict(cause)) {
+  if (may_convict(cause) || has_broken_part(file, same)) {
     for (const Exhibit* exhibit : same) {
       if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
     }

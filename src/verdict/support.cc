@@ -31,6 +31,7 @@ bool speaks_of_the_node(const Fact& fact) {
     case Event::unreachable:
     case Event::lost_of_several:
     case Event::launcher:
+    case Event::part_failed:
       return true;
     case Event::death:
       return hand_in_death(fact) == Hand::outside;
