@@ -53,6 +53,8 @@ enum class Event {
   version,          // the same of a library's version, as it was loaded: `reason`
   waiting,          // the program waits for something that did not answer: `reason`
   part_failed,      // a part of `host` is broken, as its own kernel or driver says
+  not_booted,       // the host was given to the job and never came up
+  aborted,          // the program ended all its ranks by a call (MPI_Abort): the others are victims
   new_run,          // what follows is another run of the job: a requeue, a restart of its workers
 };
 std::string_view to_string(Event);

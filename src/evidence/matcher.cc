@@ -220,8 +220,10 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
     // message may come out under anybody's label.
     if (fact.event == Event::message && fact.host.empty() && hosts.empty() && fact.ranks.empty()) {
       fact.ranks = origin.ranks;
-      if (const int rank = fact.ranks.empty() ? source_rank(message, begin) : -1; rank >= 0) {
-        fact.ranks = {rank};
+      // "[Rank 5]" in front of a GPU's trouble is the rank whose GPU it is.
+      const bool own_trouble = entry.spec.own_host || fact.kind == Kind::gpu_fault;
+      if (fact.ranks.empty() && own_trouble) {
+        if (const int rank = source_rank(message, begin); rank >= 0) fact.ranks = {rank};
       }
     }
     const bool said = std::any_of(unordered_.begin(), unordered_.end(),

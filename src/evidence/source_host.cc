@@ -87,6 +87,10 @@ bool looks_like_host(std::string_view word) {
 
 void add_word(std::string_view text, bool bracketed, std::vector<Word>* words) {
   Word word{text, bracketed, false};
+  while (!word.text.empty() && std::string_view(":\"'").find(word.text.front()) !=
+                                   std::string_view::npos) {
+    word.text.remove_prefix(1);
+  }
   while (!word.text.empty() && std::string_view(":,;\"'").find(word.text.back()) !=
                                    std::string_view::npos) {
     word.colon = word.colon || word.text.back() == ':';

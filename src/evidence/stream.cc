@@ -95,7 +95,6 @@ struct Stream::State {
   struct End {
     int64_t line = 0;
     bool another_began = false;           // somebody says so
-    std::optional<int64_t> step_before;   // printed last before it
     std::optional<int64_t> first_behind;  // printed first behind it
   };
   std::optional<End> run_end;
@@ -119,9 +118,8 @@ struct Stream::State {
   const char* lost = nullptr;       // a hit that was dropped from pending
 };
 
-// What follows a run's end is another run when somebody says so and a step is printed; or when the
-// steps are counted anew and go on for a while: survivors may print a few more, and lines that lay in
-// a buffer come late, but in ascending order.
+// What follows a run's end is another run when somebody says so (or that training resumes) and a step
+// is printed.
 void Stream::State::note_end(const Fact& fact) {
   const bool requeued = fact.event == Event::limit && fact.reason == "JOB REQUEUE";
   const bool said = fact.event == Event::new_run || requeued;
@@ -131,7 +129,7 @@ void Stream::State::note_end(const Fact& fact) {
     run_end->another_began = run_end->another_began || said;
     return;
   }
-  run_end = End{fact.line, said, progress.last_step, {}};
+  run_end = End{fact.line, said, {}};
 }
 
 void Stream::State::add_step(const Step& step) {
@@ -141,14 +139,12 @@ void Stream::State::add_step(const Step& step) {
     largest_bar = *step.bar_total;
   }
   if (run_end) {
+    // Survivors may print a few more, and lines that lay in a buffer come late.
     constexpr int64_t kIntervals = 10;
     if (!run_end->first_behind) run_end->first_behind = step.value;
     const int64_t trained = step.value - *run_end->first_behind;
-    const bool counted_anew = run_end->step_before && *run_end->first_behind <= *run_end->step_before;
-    if (run_end->another_began ||
-        (counted_anew && trained >= kIntervals * progress.interval.value_or(1))) {
-      progress.earlier_runs_end = run_end->line;
-    }
+    if (trained >= kIntervals * progress.interval.value_or(1)) progress.survived_line = run_end->line;
+    if (run_end->another_began) progress.earlier_runs_end = run_end->line;
   }
   if (!progress.first_step) progress.first_step = step.value;
   progress.last_step = step.value;
@@ -220,6 +216,11 @@ void Stream::State::match(std::string_view segment, const std::vector<Hit>& foun
   if (outcome.resumed_from) {
     progress.resumed_from = outcome.resumed_from;
     progress_changed = true;
+    if (run_end) {
+      // Not what survivors printed meanwhile, but the next step is the new run's.
+      if (!run_end->another_began) run_end->first_behind.reset();
+      run_end->another_began = true;
+    }
   }
 }
 

@@ -116,7 +116,8 @@ Json to_json(const evidence::Progress& progress) {
           {"last_checkpoint", optional_json(progress.last_checkpoint)},
           {"resumed_from", optional_json(progress.resumed_from)},
           {"interval", optional_json(progress.interval)},
-          {"earlier_runs_end", optional_json(progress.earlier_runs_end)}};
+          {"earlier_runs_end", optional_json(progress.earlier_runs_end)},
+          {"survived_line", optional_json(progress.survived_line)}};
 }
 
 Json to_json(const verdict::SchedulerView& view) {
@@ -257,6 +258,7 @@ verdict::AttemptRecord attempt_from_json(const Json& json) {
     read(*progress, "resumed_from", record.progress.resumed_from);
     read(*progress, "interval", record.progress.interval);
     read(*progress, "earlier_runs_end", record.progress.earlier_runs_end);
+    read(*progress, "survived_line", record.progress.survived_line);
   }
   if (const auto view = json.find("scheduler"); view != json.end() && view->is_object()) {
     read(*view, "end_time_s", record.scheduler.end_time_s);

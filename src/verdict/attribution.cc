@@ -6,7 +6,8 @@
 //     host is gone beats everything, whatever the exit code (0 too) and whatever else was printed:
 //     after a node loss it is the survivors that are printed `Killed`. Several hosts may be lost at
 //     once (a blade, a switch), and all are convicted. Where it is said that a node was lost and
-//     not which, the one host that somebody could not reach is it. Node states alone (no text)
+//     not which, the one host that somebody could not reach is it. Nodes that never came up, several
+//     of one allocation, are the provisioning's fault and nobody's (they are asked for first). Node states alone (no text)
 //     yield to an end that the scheduler or the user decided.
 //  2. The scheduler's end. A job state (TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL, OUT_OF_MEMORY), a
 //     banner with a reason (time limit, preemption), or an unclean end at the job's end time by the
@@ -163,6 +164,36 @@ void convict_the_one_out_of_reach(const CaseFile& file, Finding* finding) {
   for (const Exhibit* exhibit : out_of_reach) convict(file, *exhibit, finding);
 }
 
+// Nodes that were bought or woken for the job and never came up: srun calls the first of them failed,
+// and waits for all. Of several none is to blame more than the service that should have started them.
+std::vector<const Exhibit*> never_booted(const CaseFile& file) {
+  std::vector<const Exhibit*> nodes;
+  for (const Exhibit& exhibit : file.exhibits) {
+    if (exhibit.fact->event == Event::not_booted && !exhibit.host.empty()) nodes.push_back(&exhibit);
+  }
+  return nodes;
+}
+
+bool is_one_of(const std::vector<const Exhibit*>& exhibits, const std::string& host) {
+  return std::any_of(exhibits.begin(), exhibits.end(),
+                     [&host](const Exhibit* exhibit) { return exhibit->host == host; });
+}
+
+std::optional<Finding> by_missing_nodes(const CaseFile& file) {
+  const std::vector<const Exhibit*> missing = never_booted(file);
+  const std::set<std::string> hosts = hosts_of(missing);
+  if (hosts.size() < 2 || file.record.progress.last_step) return std::nullopt;
+  for (const Exhibit* loss : reported_losses(file)) {
+    if (loss->host.empty() || !is_one_of(missing, loss->host)) return std::nullopt;
+  }
+  Finding finding = found(Kind::env_fault, confidence::kSaidByLauncher,
+                          "environment fault: " + host_words({hosts.begin(), hosts.end()}) +
+                              " never came up, and nothing has run",
+                          "none of the nodes that never came up failed alone");
+  finding.use(missing);
+  return finding;
+}
+
 std::optional<Finding> by_node_loss(const CaseFile& file) {
   const std::vector<const Exhibit*> losses = reported_losses(file);
   std::vector<std::string> by_state;
@@ -317,14 +348,32 @@ std::optional<Finding> by_guard(const CaseFile& file) {
 
 // ---- rule 4: a cancelled step
 
+// srun gives a step up when a rank fails and tells of the ranks afterwards: one that left with an exit
+// code of its own, while the others had to be killed.
+bool ended_by_itself(const CaseFile& file) {
+  bool exited = false;
+  bool killed = false;
+  for (const Exhibit& exhibit : file.exhibits) {
+    const Fact& fact = *exhibit.fact;
+    if (fact.event != Event::death || !exhibit.in_teardown) continue;
+    exited = exited || (hand_in_death(fact) == Hand::exit && fact.code > 0);
+    killed = killed || fact.signal > 0;
+  }
+  return exited && killed;
+}
+
 // Something that explains why srun itself gave the step up.
 bool something_failed_first(const CaseFile& file) {
   if (!file.first_deaths().empty()) return true;
   const std::optional<Cause> cause = first_cause(file);
   if (!cause) return false;
   const Event event = cause->exhibit->fact->event;
+  if (cause->kind == Kind::app_error && !cause->exhibit->in_teardown && ended_by_itself(file)) {
+    return true;
+  }
   return cause->weight == Weight::proof ||
-         ((event == Event::launcher || is_lost_contact(event)) && !cause->exhibit->in_teardown);
+         ((event == Event::launcher || event == Event::aborted || is_lost_contact(event)) &&
+          !cause->exhibit->in_teardown);
 }
 
 std::optional<Finding> by_cancel(const CaseFile& file) {
@@ -519,8 +568,8 @@ std::optional<Finding> by_default(const CaseFile& file) {
 }
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);
-constexpr std::array<Rule, 13> kRules{
-    by_node_loss,   by_scheduler_end, by_user_stop,        by_guard,       by_cancel,  by_clean_end,
+constexpr std::array<Rule, 14> kRules{
+    by_missing_nodes, by_node_loss,   by_scheduler_end, by_user_stop,        by_guard,       by_cancel,  by_clean_end,
     by_first_cause, by_mark,          by_unusable_command, by_outside_end, by_silence, by_echo,
     by_default,
 };

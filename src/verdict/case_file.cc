@@ -108,7 +108,9 @@ std::string name_the_host(const Fact& fact, const Places& places) {
     const auto told = places.host_of_address.find(fact.ip);
     if (told != places.host_of_address.end() && !told->second.empty()) return told->second;
   }
-  if (!fact.label.empty() && label_is_the_place(fact.kind)) return places.key_of(fact.label);
+  if (!fact.label.empty() && (label_is_the_place(fact.kind) || fact.event == Event::part_failed)) {
+    return places.key_of(fact.label);
+  }
   return {};
 }
 
@@ -137,6 +139,7 @@ bool begins_teardown(const Fact& fact) {
   switch (fact.event) {
     case Event::teardown:
     case Event::limit:
+    case Event::aborted:
       return true;
     case Event::death:
       return hand_in_death(fact) == Hand::asked;
@@ -212,11 +215,13 @@ CaseFile open_case(const AttemptRecord& record, const NodeKey& node_key) {
   for (size_t i = 0; i < record.facts.size(); ++i) {
     const Fact& fact = record.facts[i];
     Exhibit exhibit = make_exhibit(i, fact, places);
+    // A program's own call to end is no part of the end that it brings about.
+    exhibit.in_teardown = file.teardown.has_value() && fact.event == Event::aborted;
     if (!file.teardown && begins_teardown(fact)) {
       file.teardown = i;
       file.we_ended_it = fact.source == Source::self;
     }
-    exhibit.in_teardown = file.teardown.has_value();
+    if (fact.event != Event::aborted) exhibit.in_teardown = file.teardown.has_value();
     file.exhibits.push_back(std::move(exhibit));
   }
   return file;

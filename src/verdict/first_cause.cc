@@ -108,6 +108,7 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
   std::optional<Weight> weight;
   switch (fact.event) {
     case Event::message:
+    case Event::aborted:
     case Event::launcher:
     case Event::unreachable:
     case Event::lost_of_several:
@@ -129,6 +130,7 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
     case Event::provider:
     case Event::version:
     case Event::waiting:
+    case Event::not_booted:
     case Event::new_run:
       return std::nullopt;
   }

@@ -46,7 +46,8 @@ constexpr std::array kXids{
 // "NVRM: Xid (PCI:0000:41:00): 79, pid=..." -> 79
 std::optional<int> xid_in(std::string_view text) {
   const size_t word = text.find("Xid");
-  if (word == std::string_view::npos) return std::nullopt;
+  // SXids are the NVSwitches', numbered otherwise.
+  if (word == std::string_view::npos || (word > 0 && text[word - 1] == 'S')) return std::nullopt;
   std::string_view rest = text.substr(word + 3);
   if (const size_t address_end = rest.find("):"); address_end != std::string_view::npos) {
     rest.remove_prefix(address_end + 2);

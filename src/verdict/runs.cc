@@ -13,9 +13,11 @@ bool is_earlier(const Fact& fact, int64_t end) {
 
 int64_t earlier_runs_end(const AttemptRecord& record) {
   int64_t end = record.progress.earlier_runs_end.value_or(0);
+  if (record.ending != Ending::exited || !record.exit_known || !record.exit.clean()) return end;
+  // A clean end, and steps for a while after a death: whatever died was survived, or tried again.
+  end = std::max(end, record.progress.survived_line.value_or(0));
   // Without a step behind it the word that another run began counts only with a clean end: the new
   // run may have died of the old one's trouble before it printed anything.
-  if (record.ending != Ending::exited || !record.exit_known || !record.exit.clean()) return end;
   for (const Fact& fact : record.facts) {
     const bool requeued = fact.event == Event::limit && fact.reason == "JOB REQUEUE";
     // A requeue that is the last word is how this job ended.

@@ -26,6 +26,8 @@ bool is_an_echo(const Exhibit& exhibit) {
 
 // A program that fails on a host is the program's affair, and so are its complaints about others.
 bool speaks_of_the_node(const Fact& fact) {
+  // Who refuses a connection is alive: a service is missing there.
+  if (fact.reason.find("Connection refused") != std::string::npos) return false;
   switch (fact.event) {
     case Event::node_lost:
     case Event::unreachable:
