@@ -92,6 +92,7 @@ struct Fact {
   std::string reason;   // free capture: the time-limit word, the missing path, ...
   std::string step_id;  // launcher's step: "57520568.0"
   int64_t seq = -1;     // sequence number of a collective; -1 unknown
+  bool weak = false;    // a complaint that programs often survive: counts where nothing else does
   int64_t step = -1;    // of a cause: the training step printed last before it; -1: none
 };
 

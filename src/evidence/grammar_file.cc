@@ -198,6 +198,7 @@ Result<FileEntry> read_entry(std::string_view file, const toml::table& table, Pu
     entry.role = reader.word("role", Role::context);
     entry.event = reader.word("event", Event::message);
     entry.signal = reader.number("signal");
+    entry.weak = reader.flag("weak");
     entry.own_host = reader.flag("own_host");
     entry.remedy = reader.text("remedy");
     entry.takes_from = reader.texts("takes_from");

@@ -212,6 +212,7 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       if (const std::optional<int> size = world_size(which, text)) outcome_.world_size = size;
     }
     if (entry.spec.signal != 0) fact.signal = entry.spec.signal;
+    fact.weak = entry.spec.weak;
     if (!entry.takes_from.empty()) prefaces_.complete(entry.takes_from, origin, line_, &fact);
     if (entry.spec.own_host && fact.host.empty() && hosts.empty()) {
       fact.host = source_host(message, begin);

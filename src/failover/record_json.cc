@@ -68,6 +68,7 @@ Fact fact_from_json(const Json& json) {
   read(json, "reason", fact.reason);
   read(json, "step_id", fact.step_id);
   read(json, "seq", fact.seq);
+  read(json, "weak", fact.weak);
   read(json, "step", fact.step);
   read_word(json, "source", fact.source);
   read_word(json, "kind", fact.kind);
@@ -101,6 +102,7 @@ Json to_json(const Fact& fact) {
   if (!fact.reason.empty()) json["reason"] = fact.reason;
   if (!fact.step_id.empty()) json["step_id"] = fact.step_id;
   if (fact.seq >= 0) json["seq"] = fact.seq;
+  if (fact.weak) json["weak"] = true;
   if (fact.step >= 0) json["step"] = fact.step;
   return json;
 }

@@ -138,7 +138,7 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
   if (exhibit.in_teardown && !counts_in_teardown(fact, *weight, something_died)) {
     return std::nullopt;
   }
-  if (was_survived(file, fact)) return Weight::unclassified;
+  if (fact.weak || was_survived(file, fact)) return Weight::unclassified;
   if (is_beside_the_point(exhibit, killed)) return Weight::may_be_echo;
   return weight;
 }
