@@ -100,6 +100,9 @@ void add_word(std::string_view text, bool bracketed, std::vector<Word>* words) {
   if (const size_t at = word.text.find('@'); at != std::string_view::npos) {
     word.text.remove_prefix(at + 1);
   }
+  // "console.HOST", as conserver names its logs
+  constexpr std::string_view kConsole = "console.";
+  if (word.text.starts_with(kConsole)) word.text.remove_prefix(kConsole.size());
   if (!word.text.empty()) words->push_back(word);
 }
 

@@ -31,6 +31,7 @@ TEST(SourceHost, IsFoundInEveryCollectorsForm) {
            "kernel: [gpu-17] ",
            "kern  :err   : gpu-17: ",
            "conman <gpu-17>: ",
+           "console.gpu-17: [911200.211] ",
            "Message from syslogd@gpu-17 at Jun  9 13:40:02 ... gpu-17 kernel: ",
            "2031-08-21T18:35:35Z gpu-17 node-problem-detector: {\"level\":\"info\",\"message\":\"",
            "{\"host\":\"gpu-17\",\"msg\":\"",

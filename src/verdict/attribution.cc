@@ -422,13 +422,17 @@ std::optional<Finding> by_clean_end(const CaseFile& file) {
 
 // ---- rule 6: the first genuine cause
 
+// Ours, or one that the job's script has.
+bool ended_by_a_watchdog(const CaseFile& file) {
+  if (file.record.ending == Ending::watchdog) return true;
+  return file.teardown && file.record.facts[*file.teardown].kind == Kind::hang;
+}
+
 std::optional<Finding> by_first_cause(const CaseFile& file) {
   const std::optional<Cause> cause = first_cause(file);
   if (!cause) return std::nullopt;
   // Silence is a better word than an error text nobody can classify.
-  if (cause->weight == Weight::unclassified && file.record.ending == Ending::watchdog) {
-    return std::nullopt;
-  }
+  if (cause->weight == Weight::unclassified && ended_by_a_watchdog(file)) return std::nullopt;
   return judge(file, *cause);
 }
 
