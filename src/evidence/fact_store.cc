@@ -11,7 +11,8 @@ bool is_address(const Fact& fact) { return fact.event == Event::placement && !fa
 
 bool FactStore::wanted(const Fact& fact) const {
   if (facts_.size() >= max_facts_) return false;
-  if (is_address(fact)) return !addresses_.contains({fact.label, fact.ip}) && addresses_.size() < kMostAddresses;
+  if (is_address(fact))
+    return !addresses_.contains({fact.label, fact.ip}) && addresses_.size() < kMostAddresses;
   // The topology holds every placement; as facts a large job's would crowd out the rest.
   if (fact.event == Event::placement && placements_ >= max_facts_ / 8) return false;
   if (is_equipment(fact.event) && !is_news(fact)) return false;

@@ -15,8 +15,8 @@ struct Progress {
   // (programs print the first step, and then every tenth).
   std::optional<int64_t> interval;
   // A log may hold several runs: a job that was requeued, workers that were restarted, a script's
-  // second try. The line that ended the last of the earlier ones, once another was said to begin, or
-  // to resume, and made a step.
+  // second try. The line that ended the last of the earlier ones, once another was said to begin,
+  // or to resume, and made a step.
   std::optional<int64_t> earlier_runs_end;
   // The last sign of an end that was followed by steps for a while, whoever made them.
   std::optional<int64_t> survived_line;

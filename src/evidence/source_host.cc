@@ -20,7 +20,9 @@ constexpr size_t kLongestHost = 253;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_host_char(char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_'; }
+bool is_host_char(char c) {
+  return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_';
+}
 
 struct Word {
   std::string_view text;
@@ -30,13 +32,13 @@ struct Word {
 
 // What headers hold besides the host: times, priorities, the tool's own name.
 constexpr std::array<std::string_view, 59> kHeaderWords{
-    "jan",     "feb",    "mar",     "apr",     "may",     "jun",       "jul",      "aug",
-    "sep",     "oct",    "nov",     "dec",     "mon",     "tue",       "wed",      "thu",
-    "fri",     "sat",    "sun",     "utc",     "gmt",     "cet",       "cest",     "pst",
-    "pdt",     "est",    "edt",     "am",      "pm",      "kernel",    "kern",     "dmesg",
-    "syslog",  "journal", "console", "conman", "ipmi",    "sol",       "message",  "from",
-    "at",      "on",     "node",    "host",    "debug",   "info",      "notice",   "warn",
-    "warning", "err",    "error",   "crit",    "critical", "alert",    "emerg",    "fatal",
+    "jan",     "feb",       "mar",      "apr",    "may",      "jun",    "jul",     "aug",
+    "sep",     "oct",       "nov",      "dec",    "mon",      "tue",    "wed",     "thu",
+    "fri",     "sat",       "sun",      "utc",    "gmt",      "cet",    "cest",    "pst",
+    "pdt",     "est",       "edt",      "am",     "pm",       "kernel", "kern",    "dmesg",
+    "syslog",  "journal",   "console",  "conman", "ipmi",     "sol",    "message", "from",
+    "at",      "on",        "node",     "host",   "debug",    "info",   "notice",  "warn",
+    "warning", "err",       "error",    "crit",   "critical", "alert",  "emerg",   "fatal",
     "health",  "preflight", "localhost"};
 
 bool is_header_word(std::string_view word) {
@@ -57,9 +59,9 @@ bool is_number_like(std::string_view word) {
 // Devices that drivers name as hosts are named: nvme0n1, sda, eth0, mlx5-0, rank3.
 bool is_device(std::string_view word) {
   constexpr std::array<std::string_view, 24> kDevices{
-      "nvme", "sd",   "md",   "dm-",  "eth",  "ib",   "hsn",  "bond",  "enp",  "eno",  "ens", "cxi",
-      "mlx",  "cpu",  "mc",   "cuda", "rank", "task", "pci",  "nvidia", "nvswitch", "card", "worker",
-      "GPU"};
+      "nvme", "sd",   "md",  "dm-",    "eth",      "ib",   "hsn",    "bond",
+      "enp",  "eno",  "ens", "cxi",    "mlx",      "cpu",  "mc",     "cuda",
+      "rank", "task", "pci", "nvidia", "nvswitch", "card", "worker", "GPU"};
   return std::any_of(kDevices.begin(), kDevices.end(), [&](std::string_view device) {
     if (!word.starts_with(device)) return false;
     const std::string_view rest = word.substr(device.size());
@@ -87,12 +89,12 @@ bool looks_like_host(std::string_view word) {
 
 void add_word(std::string_view text, bool bracketed, std::vector<Word>* words) {
   Word word{text, bracketed, false};
-  while (!word.text.empty() && std::string_view(":\"'").find(word.text.front()) !=
-                                   std::string_view::npos) {
+  while (!word.text.empty() &&
+         std::string_view(":\"'").find(word.text.front()) != std::string_view::npos) {
     word.text.remove_prefix(1);
   }
-  while (!word.text.empty() && std::string_view(":,;\"'").find(word.text.back()) !=
-                                   std::string_view::npos) {
+  while (!word.text.empty() &&
+         std::string_view(":,;\"'").find(word.text.back()) != std::string_view::npos) {
     word.colon = word.colon || word.text.back() == ':';
     word.text.remove_suffix(1);
   }
@@ -135,12 +137,12 @@ std::optional<std::vector<Word>> words_of(std::string_view header) {
   return words;
 }
 
-// {"host": "gpu-17", ...} and host=gpu-17: log shippers' records, in which the name may stand behind
-// the message as well. `several`: they do not agree.
+// {"host": "gpu-17", ...} and host=gpu-17: log shippers' records, in which the name may stand
+// behind the message as well. `several`: they do not agree.
 std::string host_of_record(std::string_view line, bool* several) {
   constexpr std::array<std::string_view, 10> kKeys{
-      "host",      "hostname",    "node",     "nodename", "node_name",
-      "host_name", "source_host", "_hostname", "server",  "machine"};
+      "host",      "hostname",    "node",      "nodename", "node_name",
+      "host_name", "source_host", "_hostname", "server",   "machine"};
   std::string found;
   line = line.substr(0, kLongestRecord);
   for (size_t i = 1; i < line.size(); ++i) {
@@ -181,7 +183,8 @@ std::string source_host(std::string_view line, size_t message) {
   if (header.size() > kLongestHeader) return {};
   const std::optional<std::vector<Word>> words = words_of(header);
   if (!words) return {};
-  // "HOST kernel: ": the place tells it, whatever the name looks like and whatever else stands there.
+  // "HOST kernel: ": the place tells it, whatever the name looks like and whatever else stands
+  // there.
   for (size_t i = words->size(); i-- > 1;) {
     const Word& tag = (*words)[i];
     const Word& host = (*words)[i - 1];
@@ -212,7 +215,8 @@ int source_rank(std::string_view line, size_t message) {
     const std::string inside = lower(header.substr(at + 1, close - at - 1));
     if (!inside.starts_with("rank")) continue;
     std::string_view number = std::string_view(inside).substr(4);
-    while (!number.empty() && std::string_view(" =:").find(number.front()) != std::string_view::npos) {
+    while (!number.empty() &&
+           std::string_view(" =:").find(number.front()) != std::string_view::npos) {
       number.remove_prefix(1);
     }
     const std::optional<long> value = parse_int(number.substr(0, number.find('/')));

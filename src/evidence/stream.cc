@@ -118,8 +118,8 @@ struct Stream::State {
   const char* lost = nullptr;       // a hit that was dropped from pending
 };
 
-// What follows a run's end is another run when somebody says so (or that training resumes) and a step
-// is printed.
+// What follows a run's end is another run when somebody says so (or that training resumes) and a
+// step is printed.
 void Stream::State::note_end(const Fact& fact) {
   const bool requeued = fact.event == Event::limit && fact.reason == "JOB REQUEUE";
   const bool said = fact.event == Event::new_run || requeued;
@@ -143,7 +143,8 @@ void Stream::State::add_step(const Step& step) {
     constexpr int64_t kIntervals = 10;
     if (!run_end->first_behind) run_end->first_behind = step.value;
     const int64_t trained = step.value - *run_end->first_behind;
-    if (trained >= kIntervals * progress.interval.value_or(1)) progress.survived_line = run_end->line;
+    if (trained >= kIntervals * progress.interval.value_or(1))
+      progress.survived_line = run_end->line;
     if (run_end->another_began) progress.earlier_runs_end = run_end->line;
   }
   if (!progress.first_step) progress.first_step = step.value;

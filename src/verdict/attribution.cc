@@ -6,9 +6,9 @@
 //     host is gone beats everything, whatever the exit code (0 too) and whatever else was printed:
 //     after a node loss it is the survivors that are printed `Killed`. Several hosts may be lost at
 //     once (a blade, a switch), and all are convicted. Where it is said that a node was lost and
-//     not which, the one host that somebody could not reach is it. Nodes that never came up, several
-//     of one allocation, are the provisioning's fault and nobody's (they are asked for first). Node states alone (no text)
-//     yield to an end that the scheduler or the user decided.
+//     not which, the one host that somebody could not reach is it. Nodes that never came up,
+//     several of one allocation, are the provisioning's fault and nobody's (they are asked for
+//     first). Node states alone (no text) yield to an end that the scheduler or the user decided.
 //  2. The scheduler's end. A job state (TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL, OUT_OF_MEMORY), a
 //     banner with a reason (time limit, preemption), or an unclean end at the job's end time by the
 //     scheduler's clock. These outrank text, and a user stop too: at the time limit ezpz itself
@@ -164,12 +164,14 @@ void convict_the_one_out_of_reach(const CaseFile& file, Finding* finding) {
   for (const Exhibit* exhibit : out_of_reach) convict(file, *exhibit, finding);
 }
 
-// Nodes that were bought or woken for the job and never came up: srun calls the first of them failed,
-// and waits for all. Of several none is to blame more than the service that should have started them.
+// Nodes that were bought or woken for the job and never came up: srun calls the first of them
+// failed, and waits for all. Of several none is to blame more than the service that should have
+// started them.
 std::vector<const Exhibit*> never_booted(const CaseFile& file) {
   std::vector<const Exhibit*> nodes;
   for (const Exhibit& exhibit : file.exhibits) {
-    if (exhibit.fact->event == Event::not_booted && !exhibit.host.empty()) nodes.push_back(&exhibit);
+    if (exhibit.fact->event == Event::not_booted && !exhibit.host.empty())
+      nodes.push_back(&exhibit);
   }
   return nodes;
 }
@@ -182,7 +184,7 @@ bool is_one_of(const std::vector<const Exhibit*>& exhibits, const std::string& h
 std::optional<Finding> by_missing_nodes(const CaseFile& file) {
   const std::vector<const Exhibit*> missing = never_booted(file);
   const std::set<std::string> hosts = hosts_of(missing);
-  if (hosts.size() < 2 || file.record.progress.last_step) return std::nullopt;
+  if (hosts.size() < 2) return std::nullopt;
   for (const Exhibit* loss : reported_losses(file)) {
     if (loss->host.empty() || !is_one_of(missing, loss->host)) return std::nullopt;
   }
@@ -348,8 +350,8 @@ std::optional<Finding> by_guard(const CaseFile& file) {
 
 // ---- rule 4: a cancelled step
 
-// srun gives a step up when a rank fails and tells of the ranks afterwards: one that left with an exit
-// code of its own, while the others had to be killed.
+// srun gives a step up when a rank fails and tells of the ranks afterwards: one that left with an
+// exit code of its own, while the others had to be killed.
 bool ended_by_itself(const CaseFile& file) {
   bool exited = false;
   bool killed = false;
@@ -573,9 +575,9 @@ std::optional<Finding> by_default(const CaseFile& file) {
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);
 constexpr std::array<Rule, 14> kRules{
-    by_missing_nodes, by_node_loss,   by_scheduler_end, by_user_stop,        by_guard,       by_cancel,  by_clean_end,
-    by_first_cause, by_mark,          by_unusable_command, by_outside_end, by_silence, by_echo,
-    by_default,
+    by_missing_nodes, by_node_loss, by_scheduler_end, by_user_stop, by_guard,
+    by_cancel,        by_clean_end, by_first_cause,   by_mark,      by_unusable_command,
+    by_outside_end,   by_silence,   by_echo,          by_default,
 };
 
 // An attempt that lost its connections, or hung, before its first step, on a network that the
@@ -619,8 +621,8 @@ Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const Re
   if (const int64_t end = earlier_runs_end(record); end > 0) {
     const AttemptRecord last = last_run_of(record, end);
     Verdict verdict = attribute_run(last, node_key, remedy_of);
-    verdict.summary += "; what ended an earlier run of this log (up to line " + std::to_string(end) +
-                       ") is history";
+    verdict.summary += "; what ended an earlier run of this log (up to line " +
+                       std::to_string(end) + ") is history";
     return verdict;
   }
   return attribute_run(record, node_key, remedy_of);

@@ -658,8 +658,8 @@ TEST(AttributionBoot, OneNodeThatNeverCameUpIsLost) {
 }
 
 TEST(AttributionBoot, OfSeveralNoneIsToBlame) {
-  expect_nobody(judge_attempt(attempt(1, {node_lost("nid001306"), not_booted("nid001304"),
-                                          not_booted("nid001306")})),
+  expect_nobody(judge_attempt(attempt(
+                    1, {node_lost("nid001306"), not_booted("nid001304"), not_booted("nid001306")})),
                 Kind::env_fault);
 }
 

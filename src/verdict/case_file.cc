@@ -14,7 +14,7 @@ struct Places {
   const NodeKey& node_key;
   std::map<int, std::string> host_of_rank;
   std::map<int, std::string> host_even_if_dead;
-  std::map<int, std::string> host_of_programs_rank;  // as the output alone tells
+  std::map<int, std::string> host_of_programs_rank;    // as the output alone tells
   std::map<std::string, std::string> host_of_address;  // empty: several say it is theirs
   bool ranks_are_renumbered = false;
 

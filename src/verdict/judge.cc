@@ -113,8 +113,8 @@ bool one_of_them_may(const Cause& cause, const std::vector<const Exhibit*>& same
   });
 }
 
-// A part of the one host that is named is broken, as that host's own kernel or driver says. One that is
-// the only host of its log may be no node at all (a container's name).
+// A part of the one host that is named is broken, as that host's own kernel or driver says. One
+// that is the only host of its log may be no node at all (a container's name).
 bool has_broken_part(const CaseFile& file, const std::vector<const Exhibit*>& same) {
   return std::any_of(same.begin(), same.end(), [&file](const Exhibit* exhibit) {
     return exhibit->fact->event == Event::part_failed && !exhibit->host.empty() &&
@@ -139,10 +139,23 @@ bool may_suspect(Kind kind, const Fact& fact) {
   return kind == Kind::env_fault || kind == Kind::launcher_fault || kind == Kind::fabric_fault;
 }
 
+// A message of several lines, between which others print theirs: what counts is the step that had
+// been made when it began.
+int64_t step_before_message(const CaseFile& file, const Exhibit& exhibit) {
+  constexpr int64_t kMostLines = 30;
+  int64_t step = exhibit.fact->step;
+  for (size_t i = exhibit.index; i-- > 0;) {
+    const Fact& above = *file.exhibits[i].fact;
+    if (above.source != Source::output || above.line + kMostLines < exhibit.fact->line) break;
+    if (above.weak && speaker_of(above) == speaker_of(*exhibit.fact)) step = above.step;
+  }
+  return step;
+}
+
 // The launcher had reached this host (the job had made steps) and still reaches others. A host lost
 // before any step, or the only one, may as well be behind a bad route.
 bool is_lost_in_mid_run(const CaseFile& file, const Exhibit& exhibit) {
-  const int64_t step = exhibit.fact->step;
+  const int64_t step = step_before_message(file, exhibit);
   // A single step may be another program's line.
   const bool ran = step >= 0 && step != file.record.progress.first_step;
   return exhibit.fact->event == Event::lost_of_several && ran && !exhibit.in_teardown;
@@ -173,13 +186,16 @@ Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
         found(Kind::node_failure, confidence::kMessage,
               "node failure: " + *hosts.begin() + " was lost in the middle of the run: " + quoted,
               "an echo: " + *hosts.begin() + " was lost");
-    for (const Exhibit* exhibit : same) convict(file, *exhibit, &finding);
+    for (const Exhibit* exhibit : same) {
+      if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
+    }
     return finding;
   }
   // Lost before it had ever run anything it is the launcher's trouble as likely as the node's.
   Kind kind = cause.kind;
   if (hosts.size() > 1 && kind == Kind::node_failure) kind = Kind::launcher_fault;
-  if (hosts.size() == 1 && kind == Kind::launcher_fault && fact.step >= 0) kind = Kind::node_failure;
+  if (hosts.size() == 1 && kind == Kind::launcher_fault && fact.step >= 0)
+    kind = Kind::node_failure;
   Finding finding = found(kind, confidence::kMessage, std::string(words_of(kind)) + ": " + quoted,
                           "an echo: " + place_of(fact) + " came first");
   if (hosts.size() > 1) finding.verdict.summary += " " + hosts_clause(hosts);

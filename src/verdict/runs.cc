@@ -28,8 +28,8 @@ int64_t earlier_runs_end(const AttemptRecord& record) {
 }
 
 AttemptRecord last_run_of(AttemptRecord record, int64_t end) {
-  const bool placed_anew = std::any_of(
-      record.facts.begin(), record.facts.end(), [end](const Fact& fact) {
+  const bool placed_anew =
+      std::any_of(record.facts.begin(), record.facts.end(), [end](const Fact& fact) {
         return fact.event == Event::placement && !fact.ranks.empty() && !is_earlier(fact, end);
       });
   for (Fact& fact : record.facts) {

@@ -28,8 +28,8 @@ TEST(Runs, ANodeThatAnEarlierRunLostIsHistoryOnceAnotherTrainsOn) {
 }
 
 TEST(Runs, OfTwoLossesTheLastRunsHostIsConvicted) {
-  const Verdict v =
-      judge_attempt(two_runs(1, {node_lost("nid001306"), cancel_banner(), node_lost("nid001304")}, 2));
+  const Verdict v = judge_attempt(
+      two_runs(1, {node_lost("nid001306"), cancel_banner(), node_lost("nid001304")}, 2));
   EXPECT_EQ(v.kind, Kind::node_failure);
   EXPECT_EQ(culprits(v), Hosts{"nid001304"});
 }
@@ -57,7 +57,8 @@ TEST(Runs, ARequeueThatIsTheLastWordIsHowTheJobEnded) {
 }
 
 TEST(Runs, TheLastRunKeepsTheRanksPlacesUnlessItPlacedThemAnew) {
-  Fact place = fact(Event::placement, Kind::unknown, Role::context, "srun.placement", "0: nid001304");
+  Fact place =
+      fact(Event::placement, Kind::unknown, Role::context, "srun.placement", "0: nid001304");
   place.host = "nid001304";
   place.ranks = {0};
   AttemptRecord record = two_runs(1, {place, node_lost("nid001306")}, 2);

@@ -5,11 +5,6 @@
 namespace ezpz::verdict {
 namespace {
 
-std::string speaker_of(const Fact& fact) {
-  if (fact.source != Source::output) return std::string(to_string(fact.source));
-  return fact.pattern.substr(0, fact.pattern.find('.'));
-}
-
 // After the teardown began ranks die everywhere; a lost contact or a lost node means something
 // still.
 bool is_an_echo(const Exhibit& exhibit) {
@@ -43,6 +38,11 @@ bool speaks_of_the_node(const Fact& fact) {
 }
 
 }  // namespace
+
+std::string speaker_of(const Fact& fact) {
+  if (fact.source != Source::output) return std::string(to_string(fact.source));
+  return fact.pattern.substr(0, fact.pattern.find('.'));
+}
 
 std::set<std::string> witnesses_against(const CaseFile& file, const std::string& host) {
   std::set<std::string> speakers;
