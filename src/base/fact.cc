@@ -15,10 +15,11 @@ constexpr std::array<std::string_view, 16> kKinds{
     "oom",          "app_error",          "env_fault",    "launcher_fault",
     "port_in_use",  "collective_timeout", "hang",         "unknown"};
 constexpr std::array<std::string_view, 3> kRoles{"cause", "cascade", "context"};
-constexpr std::array<std::string_view, 15> kEvents{
-    "message",         "death",    "node_lost",   "teardown",      "limit",
-    "placement",       "launcher", "within_host", "between_hosts", "unreachable",
-    "lost_of_several", "network",  "provider",    "version",       "waiting"};
+constexpr std::array<std::string_view, 19> kEvents{
+    "message",         "death",      "node_lost",   "teardown",      "limit",
+    "placement",       "launcher",   "within_host", "between_hosts", "unreachable",
+    "lost_of_several", "network",    "provider",    "version",       "waiting",
+    "part_failed",     "not_booted", "aborted",     "new_run"};
 constexpr std::array<std::string_view, 5> kSources{"output", "scheduler", "agent", "probe", "self"};
 
 }  // namespace

@@ -52,6 +52,10 @@ enum class Event {
   provider,         // the same of what stands under that network: "cxi"
   version,          // the same of a library's version, as it was loaded: `reason`
   waiting,          // the program waits for something that did not answer: `reason`
+  part_failed,      // a part of `host` is broken, as its own kernel or driver says
+  not_booted,       // the host was given to the job and never came up
+  aborted,          // the program ended all its ranks by a call (MPI_Abort): the others are victims
+  new_run,          // what follows is another run of the job: a requeue, a restart of its workers
 };
 std::string_view to_string(Event);
 inline bool is_lost_contact(Event event) {
@@ -88,6 +92,7 @@ struct Fact {
   std::string reason;   // free capture: the time-limit word, the missing path, ...
   std::string step_id;  // launcher's step: "57520568.0"
   int64_t seq = -1;     // sequence number of a collective; -1 unknown
+  bool weak = false;    // a complaint that programs often survive: counts where nothing else does
   int64_t step = -1;    // of a cause: the training step printed last before it; -1: none
 };
 

@@ -2,8 +2,17 @@
 
 namespace ezpz::evidence {
 
+namespace {
+
+// Which host an address is: every process of the host says so.
+bool is_address(const Fact& fact) { return fact.event == Event::placement && !fact.ip.empty(); }
+
+}  // namespace
+
 bool FactStore::wanted(const Fact& fact) const {
   if (facts_.size() >= max_facts_) return false;
+  if (is_address(fact))
+    return !addresses_.contains({fact.label, fact.ip}) && addresses_.size() < kMostAddresses;
   // The topology holds every placement; as facts a large job's would crowd out the rest.
   if (fact.event == Event::placement && placements_ >= max_facts_ / 8) return false;
   if (is_equipment(fact.event) && !is_news(fact)) return false;
@@ -26,7 +35,11 @@ bool FactStore::is_settled(const std::string& pattern) const {
 
 const Fact* FactStore::add(Fact fact) {
   if (!wanted(fact)) return nullptr;
-  if (fact.event == Event::placement) ++placements_;
+  if (is_address(fact)) {
+    addresses_.emplace(fact.label, fact.ip);
+  } else if (fact.event == Event::placement) {
+    ++placements_;
+  }
   if (is_equipment(fact.event)) equipment_[{fact.event, fact.reason}].insert(fact.label);
   patterns_.insert(fact.pattern);
   patterns_and_hosts_.emplace(fact.pattern, fact.host);

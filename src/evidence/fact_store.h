@@ -33,6 +33,8 @@ class FactStore {
 
   size_t max_facts_;
   size_t placements_ = 0;
+  static constexpr size_t kMostAddresses = 1024;
+  std::set<std::pair<std::string, std::string>> addresses_;  // of hosts, by label
   std::vector<Fact> facts_;
   std::set<std::string> patterns_;
   std::set<std::pair<std::string, std::string>> patterns_and_hosts_;

@@ -29,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, Field>, 14> kFields{{
 
 // strsignal(3) of glibc, which is what srun and shells print; written out because the job's machine
 // need not share this one's language.
-constexpr std::array<std::pair<std::string_view, int>, 34> kSignals{{
+constexpr std::array<std::pair<std::string_view, int>, 35> kSignals{{
     {"Hangup", SIGHUP},
     {"SIGHUP", SIGHUP},
     {"Interrupt", SIGINT},
@@ -44,6 +44,7 @@ constexpr std::array<std::pair<std::string_view, int>, 34> kSignals{{
     {"SIGABRT", SIGABRT},
     {"Bus error", SIGBUS},
     {"SIGBUS", SIGBUS},
+    {"IOT/Abort trap", SIGABRT},
     {"Floating point exception", SIGFPE},
     {"Arithmetic exception", SIGFPE},
     {"SIGFPE", SIGFPE},

@@ -386,7 +386,7 @@ const CompiledPattern& Entry::pattern() const {
 
 bool Entry::monotonous() const {
   if (spec.purpose != Purpose::fact || spec.event == Event::placement) return false;
-  if (!takes_from.empty()) return false;
+  if (!takes_from.empty() || spec.own_host) return false;
   const Captures& captures = pattern().captures;
   return std::none_of(captures.begin(), captures.end(), [](const auto& capture) {
     return capture.first == Field::host || capture.first == Field::hosts ||

@@ -47,6 +47,17 @@ class Reader {
     return static_cast<int>(value->get());
   }
 
+  bool flag(std::string_view key) {
+    const toml::node* node = take(key);
+    if (node == nullptr) return false;
+    const auto* value = node->as_boolean();
+    if (value == nullptr) {
+      fail(*node, std::string(key) + " is neither true nor false", "");
+      return false;
+    }
+    return value->get();
+  }
+
   // One string or a list of them.
   std::vector<std::string> texts(std::string_view key) {
     const toml::node* node = take(key);
@@ -124,7 +135,7 @@ class Reader {
  private:
   static Kind last_of(Kind) { return Kind::unknown; }
   static Role last_of(Role) { return Role::context; }
-  static Event last_of(Event) { return Event::waiting; }
+  static Event last_of(Event) { return Event::new_run; }
 
   std::string where(const toml::node& node) const {
     return file_ + ":" + std::to_string(node.source().begin.line);
@@ -187,6 +198,8 @@ Result<FileEntry> read_entry(std::string_view file, const toml::table& table, Pu
     entry.role = reader.word("role", Role::context);
     entry.event = reader.word("event", Event::message);
     entry.signal = reader.number("signal");
+    entry.weak = reader.flag("weak");
+    entry.own_host = reader.flag("own_host");
     entry.remedy = reader.text("remedy");
     entry.takes_from = reader.texts("takes_from");
     entry.only_after = reader.texts("only_after");

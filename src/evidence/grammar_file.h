@@ -33,7 +33,10 @@ struct FileEntry {
   Kind kind = Kind::unknown;
   Role role = Role::context;
   Event event = Event::message;
-  int signal = 0;    // of every match; 0: as captured
+  int signal = 0;     // of every match; 0: as captured
+  bool weak = false;  // of every match, see Fact
+  bool own_host =
+      false;         // speaks of its own machine: the host that stands before it (source_host.h)
   int priority = 0;  // of two entries that match the same text the higher one is taken
   std::string remedy;
   std::string group;                    // of a preface: of one group only the latest counts

@@ -18,8 +18,8 @@ void all_fields(ExampleLine& it, Pass& pass) {
 template <class Pass>
 void all_fields(FileEntry& it, Pass& pass) {
   pass(it.purpose, it.id, it.where, it.regex, it.triggers, it.unless, it.kind, it.role, it.event,
-       it.signal, it.priority, it.remedy, it.group, it.takes_from, it.only_after, it.not_after,
-       it.machines, it.examples, it.counterexamples);
+       it.signal, it.weak, it.own_host, it.priority, it.remedy, it.group, it.takes_from,
+       it.only_after, it.not_after, it.machines, it.examples, it.counterexamples);
 }
 template <class Pass>
 void all_fields(FileLabel& it, Pass& pass) {

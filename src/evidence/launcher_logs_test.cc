@@ -75,7 +75,7 @@ const std::vector<Log>& logs() {
        "ORTE has lost communication with a remote daemon.\n\n"
        "  HNP daemon   : [[16919,0],0] on node anode031x\n"
        "  Remote daemon: [[16919,0],3] on node anode127x\n",
-       {"lost_of_several launcher_fault anode127x"}},
+       {"message launcher_fault", "lost_of_several launcher_fault anode127x"}},
       {"Open MPI before 3, under Grid Engine",
        "error: commlib error: got read error (closing \"ip-192-0-2-17.internal/shepherd_ijs/1\")\n"
        " ORTE has lost communication with its daemon located on node:\n\n"

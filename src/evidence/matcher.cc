@@ -5,6 +5,7 @@
 #include "base/hostlist.h"
 #include "base/text.h"
 #include "evidence/escapes.h"
+#include "evidence/source_host.h"
 
 namespace ezpz::evidence {
 namespace {
@@ -211,11 +212,20 @@ void Matcher::match_entry(size_t index, std::string_view message, const Origin& 
       if (const std::optional<int> size = world_size(which, text)) outcome_.world_size = size;
     }
     if (entry.spec.signal != 0) fact.signal = entry.spec.signal;
+    fact.weak = entry.spec.weak;
     if (!entry.takes_from.empty()) prefaces_.complete(entry.takes_from, origin, line_, &fact);
+    if (entry.spec.own_host && fact.host.empty() && hosts.empty()) {
+      fact.host = source_host(message, begin);
+    }
     // The label says whose output it is, which is whom a program's message is about; a launcher's
     // message may come out under anybody's label.
     if (fact.event == Event::message && fact.host.empty() && hosts.empty() && fact.ranks.empty()) {
       fact.ranks = origin.ranks;
+      // "[Rank 5]" in front of a GPU's trouble is the rank whose GPU it is.
+      const bool own_trouble = entry.spec.own_host || fact.kind == Kind::gpu_fault;
+      if (fact.ranks.empty() && own_trouble) {
+        if (const int rank = source_rank(message, begin); rank >= 0) fact.ranks = {rank};
+      }
     }
     const bool said = std::any_of(unordered_.begin(), unordered_.end(),
                                   [&](const auto& other) { return repeats(other.first, fact); });

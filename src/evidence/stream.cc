@@ -22,6 +22,20 @@ constexpr size_t kMaxPending = 32;
 // What every rank says of its equipment, on many channels, is not listened to for ever.
 constexpr int kHeardEnough = 1 << 16;
 
+bool ends_a_run(const Fact& fact) {
+  switch (fact.event) {
+    case Event::new_run:
+    case Event::node_lost:
+    case Event::teardown:
+    case Event::limit:
+      return true;
+    case Event::death:
+      return fact.role == Role::cause;
+    default:
+      return fact.role == Role::cause && fact.kind == Kind::oom;
+  }
+}
+
 }  // namespace
 
 // How the bytes go through. A chunk is cut into: the end of the segment that earlier chunks began
@@ -56,6 +70,7 @@ struct Stream::State {
 
   void match(std::string_view segment, const std::vector<Hit>& found);
   void add_step(const Step& step);
+  void note_end(const Fact& fact);
   void place(const Fact& fact);
 
   const Grammar::Tables& tables;
@@ -76,6 +91,13 @@ struct Stream::State {
 
   bool progress_changed = false;
   int64_t largest_bar = 0;
+  // The latest sign that a run ended, or that another began, and what was trained behind it.
+  struct End {
+    int64_t line = 0;
+    bool another_began = false;           // somebody says so
+    std::optional<int64_t> first_behind;  // printed first behind it
+  };
+  std::optional<End> run_end;
   std::optional<int64_t> step_before;  // for progress.interval
   int gaps = 0;
 
@@ -96,11 +118,34 @@ struct Stream::State {
   const char* lost = nullptr;       // a hit that was dropped from pending
 };
 
+// What follows a run's end is another run when somebody says so (or that training resumes) and a
+// step is printed.
+void Stream::State::note_end(const Fact& fact) {
+  const bool requeued = fact.event == Event::limit && fact.reason == "JOB REQUEUE";
+  const bool said = fact.event == Event::new_run || requeued;
+  // Before another run's first step all belongs to one end.
+  if (run_end && !run_end->first_behind) {
+    run_end->line = fact.line;
+    run_end->another_began = run_end->another_began || said;
+    return;
+  }
+  run_end = End{fact.line, said, {}};
+}
+
 void Stream::State::add_step(const Step& step) {
   // A shorter bar inside the training's own (an evaluation) tells nothing about the training.
   if (step.bar_total) {
     if (*step.bar_total < largest_bar) return;
     largest_bar = *step.bar_total;
+  }
+  if (run_end) {
+    // Survivors may print a few more, and lines that lay in a buffer come late.
+    constexpr int64_t kIntervals = 10;
+    if (!run_end->first_behind) run_end->first_behind = step.value;
+    const int64_t trained = step.value - *run_end->first_behind;
+    if (trained >= kIntervals * progress.interval.value_or(1))
+      progress.survived_line = run_end->line;
+    if (run_end->another_began) progress.earlier_runs_end = run_end->line;
   }
   if (!progress.first_step) progress.first_step = step.value;
   progress.last_step = step.value;
@@ -138,6 +183,10 @@ void Stream::State::match(std::string_view segment, const std::vector<Hit>& foun
       if (group_begin != nullptr) steps_to(group_begin);
       fact.step = progress.last_step.value_or(-1);
     }
+    if (!settled && ends_a_run(fact)) {
+      if (group_begin != nullptr) steps_to(group_begin);
+      note_end(fact);
+    }
     const Fact* kept = store.add(std::move(fact));
     if (kept != nullptr && on_fact) {
       const Fact told = *kept;  // a copy: who hears it may note a fact, and the store then moves
@@ -168,6 +217,11 @@ void Stream::State::match(std::string_view segment, const std::vector<Hit>& foun
   if (outcome.resumed_from) {
     progress.resumed_from = outcome.resumed_from;
     progress_changed = true;
+    if (run_end) {
+      // Not what survivors printed meanwhile, but the next step is the new run's.
+      if (!run_end->another_began) run_end->first_behind.reset();
+      run_end->another_began = true;
+    }
   }
 }
 
@@ -217,17 +271,18 @@ void Stream::State::steps_to(const char* to) {
     return behind < segment.size() &&
            tables.progress.at_key(segment.substr(0, behind), at).has_value();
   };
-  // Until the interval is known every step counts.
-  if (gaps < kGaps && stepped < to) {
+  // Until the interval is known every step counts, and so does the first behind a run's end.
+  const auto each_counts = [&] { return gaps < kGaps || (run_end && !run_end->first_behind); };
+  if (each_counts() && stepped < to) {
     const char* const from = stepped;
     tables.steps.forward({from, static_cast<size_t>(to - from)}, [&](size_t at) {
       const char* const key = from + at;
       if (key < stepped || !may_be_step(key)) return false;
       if (const std::optional<Step> step = matcher.step(segment)) add_step(*step);
       stepped = find_separator(key, end);
-      return gaps == kGaps;
+      return !each_counts();
     });
-    if (gaps < kGaps) stepped = to;
+    if (each_counts()) stepped = to;
   }
   if (stepped < to) {
     const char* const from = stepped;

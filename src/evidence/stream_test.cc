@@ -343,5 +343,32 @@ TEST(Stream, OfWhatEveryRankSaysOfItsNetworkOneWordAHostIsKept) {
                                             "nid003 Socket"}));
 }
 
+// ---- several runs in one log
+
+TEST(Stream, AnotherRunIsOneThatSomebodySaysBeganAndThatMadeAStep) {
+  const std::string first = "step=1180 loss=3\nsrun: error: Node failure on cdr-g09\n";
+  EXPECT_FALSE(Fed(first + "step=1181 loss=3\n").progress().earlier_runs_end.has_value());
+  EXPECT_FALSE(
+      Fed(first + "resumed from checkpoint step=1000\n").progress().earlier_runs_end.has_value());
+  EXPECT_EQ(Fed(first + "resumed from checkpoint step=1000\nstep=1001 loss=3\n")
+                .progress()
+                .earlier_runs_end,
+            2);
+  EXPECT_EQ(Fed(first + "step=1181 loss=3\nSLURM_RESTART_COUNT=1\nstep=1 loss=3\n")
+                .progress()
+                .earlier_runs_end,
+            4);
+}
+
+TEST(Stream, AnEndThatStepsFollowForAWhileWasSurvived) {
+  std::string log =
+      "iter=1 loss=3\niter=2 loss=3\niter=3 loss=3\n"
+      "srun: error: k014: task 1: Out Of Memory\n";
+  for (int step = 4; step < 12; ++step) log += "iter=" + std::to_string(step) + " loss=3\n";
+  EXPECT_FALSE(Fed(log).progress().survived_line.has_value());
+  for (int step = 12; step < 20; ++step) log += "iter=" + std::to_string(step) + " loss=3\n";
+  EXPECT_EQ(Fed(log).progress().survived_line, 4);
+}
+
 }  // namespace
 }  // namespace ezpz::evidence

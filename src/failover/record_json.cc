@@ -68,6 +68,7 @@ Fact fact_from_json(const Json& json) {
   read(json, "reason", fact.reason);
   read(json, "step_id", fact.step_id);
   read(json, "seq", fact.seq);
+  read(json, "weak", fact.weak);
   read(json, "step", fact.step);
   read_word(json, "source", fact.source);
   read_word(json, "kind", fact.kind);
@@ -101,6 +102,7 @@ Json to_json(const Fact& fact) {
   if (!fact.reason.empty()) json["reason"] = fact.reason;
   if (!fact.step_id.empty()) json["step_id"] = fact.step_id;
   if (fact.seq >= 0) json["seq"] = fact.seq;
+  if (fact.weak) json["weak"] = true;
   if (fact.step >= 0) json["step"] = fact.step;
   return json;
 }
@@ -115,7 +117,9 @@ Json to_json(const evidence::Progress& progress) {
           {"last", optional_json(progress.last_step)},
           {"last_checkpoint", optional_json(progress.last_checkpoint)},
           {"resumed_from", optional_json(progress.resumed_from)},
-          {"interval", optional_json(progress.interval)}};
+          {"interval", optional_json(progress.interval)},
+          {"earlier_runs_end", optional_json(progress.earlier_runs_end)},
+          {"survived_line", optional_json(progress.survived_line)}};
 }
 
 Json to_json(const verdict::SchedulerView& view) {
@@ -255,6 +259,8 @@ verdict::AttemptRecord attempt_from_json(const Json& json) {
     read(*progress, "last_checkpoint", record.progress.last_checkpoint);
     read(*progress, "resumed_from", record.progress.resumed_from);
     read(*progress, "interval", record.progress.interval);
+    read(*progress, "earlier_runs_end", record.progress.earlier_runs_end);
+    read(*progress, "survived_line", record.progress.survived_line);
   }
   if (const auto view = json.find("scheduler"); view != json.end() && view->is_object()) {
     read(*view, "end_time_s", record.scheduler.end_time_s);

@@ -6,8 +6,9 @@
 //     host is gone beats everything, whatever the exit code (0 too) and whatever else was printed:
 //     after a node loss it is the survivors that are printed `Killed`. Several hosts may be lost at
 //     once (a blade, a switch), and all are convicted. Where it is said that a node was lost and
-//     not which, the one host that somebody could not reach is it. Node states alone (no text)
-//     yield to an end that the scheduler or the user decided.
+//     not which, the one host that somebody could not reach is it. Nodes that never came up,
+//     several of one allocation, are the provisioning's fault and nobody's (they are asked for
+//     first). Node states alone (no text) yield to an end that the scheduler or the user decided.
 //  2. The scheduler's end. A job state (TIMEOUT, CANCELLED, PREEMPTED, NODE_FAIL, OUT_OF_MEMORY), a
 //     banner with a reason (time limit, preemption), or an unclean end at the job's end time by the
 //     scheduler's clock. These outrank text, and a user stop too: at the time limit ezpz itself
@@ -62,6 +63,8 @@
 //     confidence.
 // 10. Unknown stays unknown.
 //
+// Before all that: in a log of several runs what ended an earlier one is history (runs.h).
+//
 // Throughout: only active hosts are convicted. A host outside the active set is set aside; one that
 // was retired earlier is set aside and flagged, because ranks should not have run there. Lines of
 // role context are never evidence (the banner's `ON h`, reporters). Rank numbers become hosts only
@@ -79,6 +82,7 @@
 #include "verdict/network.h"
 #include "verdict/node_state.h"
 #include "verdict/remedy.h"
+#include "verdict/runs.h"
 #include "verdict/support.h"
 #include "verdict/verdict.h"
 
@@ -158,6 +162,38 @@ void convict_the_one_out_of_reach(const CaseFile& file, Finding* finding) {
   if (hosts_of(out_of_reach).size() != 1) return;
   finding->use(out_of_reach);
   for (const Exhibit* exhibit : out_of_reach) convict(file, *exhibit, finding);
+}
+
+// Nodes that were bought or woken for the job and never came up: srun calls the first of them
+// failed, and waits for all. Of several none is to blame more than the service that should have
+// started them.
+std::vector<const Exhibit*> never_booted(const CaseFile& file) {
+  std::vector<const Exhibit*> nodes;
+  for (const Exhibit& exhibit : file.exhibits) {
+    if (exhibit.fact->event == Event::not_booted && !exhibit.host.empty())
+      nodes.push_back(&exhibit);
+  }
+  return nodes;
+}
+
+bool is_one_of(const std::vector<const Exhibit*>& exhibits, const std::string& host) {
+  return std::any_of(exhibits.begin(), exhibits.end(),
+                     [&host](const Exhibit* exhibit) { return exhibit->host == host; });
+}
+
+std::optional<Finding> by_missing_nodes(const CaseFile& file) {
+  const std::vector<const Exhibit*> missing = never_booted(file);
+  const std::set<std::string> hosts = hosts_of(missing);
+  if (hosts.size() < 2) return std::nullopt;
+  for (const Exhibit* loss : reported_losses(file)) {
+    if (loss->host.empty() || !is_one_of(missing, loss->host)) return std::nullopt;
+  }
+  Finding finding = found(Kind::env_fault, confidence::kSaidByLauncher,
+                          "environment fault: " + host_words({hosts.begin(), hosts.end()}) +
+                              " never came up, and nothing has run",
+                          "none of the nodes that never came up failed alone");
+  finding.use(missing);
+  return finding;
 }
 
 std::optional<Finding> by_node_loss(const CaseFile& file) {
@@ -314,14 +350,32 @@ std::optional<Finding> by_guard(const CaseFile& file) {
 
 // ---- rule 4: a cancelled step
 
+// srun gives a step up when a rank fails and tells of the ranks afterwards: one that left with an
+// exit code of its own, while the others had to be killed.
+bool ended_by_itself(const CaseFile& file) {
+  bool exited = false;
+  bool killed = false;
+  for (const Exhibit& exhibit : file.exhibits) {
+    const Fact& fact = *exhibit.fact;
+    if (fact.event != Event::death || !exhibit.in_teardown) continue;
+    exited = exited || (hand_in_death(fact) == Hand::exit && fact.code > 0);
+    killed = killed || fact.signal > 0;
+  }
+  return exited && killed;
+}
+
 // Something that explains why srun itself gave the step up.
 bool something_failed_first(const CaseFile& file) {
   if (!file.first_deaths().empty()) return true;
   const std::optional<Cause> cause = first_cause(file);
   if (!cause) return false;
   const Event event = cause->exhibit->fact->event;
+  if (cause->kind == Kind::app_error && !cause->exhibit->in_teardown && ended_by_itself(file)) {
+    return true;
+  }
   return cause->weight == Weight::proof ||
-         ((event == Event::launcher || is_lost_contact(event)) && !cause->exhibit->in_teardown);
+         ((event == Event::launcher || event == Event::aborted || is_lost_contact(event)) &&
+          !cause->exhibit->in_teardown);
 }
 
 std::optional<Finding> by_cancel(const CaseFile& file) {
@@ -370,13 +424,17 @@ std::optional<Finding> by_clean_end(const CaseFile& file) {
 
 // ---- rule 6: the first genuine cause
 
+// Ours, or one that the job's script has.
+bool ended_by_a_watchdog(const CaseFile& file) {
+  if (file.record.ending == Ending::watchdog) return true;
+  return file.teardown && file.record.facts[*file.teardown].kind == Kind::hang;
+}
+
 std::optional<Finding> by_first_cause(const CaseFile& file) {
   const std::optional<Cause> cause = first_cause(file);
   if (!cause) return std::nullopt;
   // Silence is a better word than an error text nobody can classify.
-  if (cause->weight == Weight::unclassified && file.record.ending == Ending::watchdog) {
-    return std::nullopt;
-  }
+  if (cause->weight == Weight::unclassified && ended_by_a_watchdog(file)) return std::nullopt;
   return judge(file, *cause);
 }
 
@@ -516,10 +574,10 @@ std::optional<Finding> by_default(const CaseFile& file) {
 }
 
 using Rule = std::optional<Finding> (*)(const CaseFile&);
-constexpr std::array<Rule, 13> kRules{
-    by_node_loss,   by_scheduler_end, by_user_stop,        by_guard,       by_cancel,  by_clean_end,
-    by_first_cause, by_mark,          by_unusable_command, by_outside_end, by_silence, by_echo,
-    by_default,
+constexpr std::array<Rule, 14> kRules{
+    by_missing_nodes, by_node_loss, by_scheduler_end, by_user_stop, by_guard,
+    by_cancel,        by_clean_end, by_first_cause,   by_mark,      by_unusable_command,
+    by_outside_end,   by_silence,   by_echo,          by_default,
 };
 
 // An attempt that lost its connections, or hung, before its first step, on a network that the
@@ -543,9 +601,8 @@ void blame_the_fallback(const CaseFile& file, Finding* finding) {
   }
 }
 
-}  // namespace
-
-Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const RemedyOf& remedy_of) {
+Verdict attribute_run(const AttemptRecord& record, const NodeKey& node_key,
+                      const RemedyOf& remedy_of) {
   const CaseFile file = open_case(record, node_key);
   for (const Rule rule : kRules) {
     std::optional<Finding> finding = rule(file);
@@ -558,4 +615,16 @@ Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const Re
   return {};
 }
 
+}  // namespace
+
+Verdict attribute(const AttemptRecord& record, const NodeKey& node_key, const RemedyOf& remedy_of) {
+  if (const int64_t end = earlier_runs_end(record); end > 0) {
+    const AttemptRecord last = last_run_of(record, end);
+    Verdict verdict = attribute_run(last, node_key, remedy_of);
+    verdict.summary += "; what ended an earlier run of this log (up to line " +
+                       std::to_string(end) + ") is history";
+    return verdict;
+  }
+  return attribute_run(record, node_key, remedy_of);
+}
 }  // namespace ezpz::verdict

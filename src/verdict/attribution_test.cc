@@ -612,5 +612,76 @@ TEST(AttributionPals, ACrashAfterTheFirstSignal15LineIsTeardown) {
   expect_nobody(v, Kind::unknown);
 }
 
+// ---- ends that the program itself brought about
+
+Fact mpi_abort(int rank) {
+  Fact f = fact(Event::aborted, Kind::app_error, Role::cause, "mpich.abort",
+                "application called MPI_Abort(MPI_COMM_WORLD, 1) - process 3");
+  f.ranks = {rank};
+  return f;
+}
+
+TEST(AttributionAbort, RanksKilledBehindAnMpiAbortAreItsVictims) {
+  expect_nobody(judge_attempt(attempt(1, {mpi_abort(3), killed("nid001306", {4, 5, 6, 7}),
+                                          exited("nid001304", {3}, 1)})),
+                Kind::app_error);
+}
+
+TEST(AttributionAbort, RanksKilledBeforeAnMpiAbortAreNot) {
+  expect_host(judge_attempt(attempt(1, {killed("nid001306", {4, 5, 6, 7}), mpi_abort(3)})),
+              Kind::node_failure, "nid001306", Provenance::scraped);
+}
+
+TEST(AttributionAbort, AProgramsErrorThatSrunCancelledTheStepForIsNoCancel) {
+  Fact error = message(Kind::app_error, "*** MPI_ERRORS_ARE_FATAL");
+  expect_nobody(judge_attempt(attempt(16, {error, cancel_banner(), exited("nid001304", {2}, 16),
+                                           killed("nid001306", {4, 5, 6, 7})})),
+                Kind::app_error);
+  // Nobody left by itself: somebody's scancel, and the error was survived.
+  expect_nobody(
+      judge_attempt(attempt(137, {error, cancel_banner(), killed("nid001306", {4, 5, 6, 7})})),
+      Kind::cancelled);
+}
+
+// ---- nodes that never came up
+
+Fact not_booted(std::string host) {
+  Fact f = fact(Event::not_booted, Kind::node_failure, Role::context, "srun.nodes_not_ready",
+                "srun: error: Nodes are still not ready");
+  f.host = std::move(host);
+  return f;
+}
+
+TEST(AttributionBoot, OneNodeThatNeverCameUpIsLost) {
+  expect_host(judge_attempt(attempt(1, {node_lost("nid001306"), not_booted("nid001306")})),
+              Kind::node_failure, "nid001306", Provenance::scraped);
+}
+
+TEST(AttributionBoot, OfSeveralNoneIsToBlame) {
+  expect_nobody(judge_attempt(attempt(
+                    1, {node_lost("nid001306"), not_booted("nid001304"), not_booted("nid001306")})),
+                Kind::env_fault);
+}
+
+// ---- parts of one node
+
+TEST(AttributionPart, AnAdapterThatItsOwnDriverCallsDeadConvictsOneHostOfSeveral) {
+  Fact part = message(Kind::fabric_fault, "mlx5_core: device's health compromised", "nid001306");
+  part.event = Event::part_failed;
+  expect_host(judge_attempt(attempt(1, {part})), Kind::fabric_fault, "nid001306",
+              Provenance::scraped);
+  Fact other = part;
+  other.host = "nid001304";
+  expect_nobody(judge_attempt(attempt(1, {part, other})), Kind::fabric_fault);
+}
+
+TEST(AttributionGpu, AnErrorThatProvesItCountsThoughASuspiciousOneCameFirst) {
+  Fact unproven = message(Kind::gpu_fault, "NVRM: Xid (PCI:0000:41:00): 119, GSP", "nid001306");
+  Fact proof = message(Kind::gpu_fault, "NVRM: Xid (PCI:0000:41:00): 79, bus", "nid001306");
+  expect_nobody(judge_attempt(attempt(1, {unproven})), Kind::gpu_fault);
+  expect_host(judge_attempt(attempt(1, {unproven, proof})), Kind::gpu_fault, "nid001306",
+              Provenance::scraped);
+}
+
 }  // namespace
 }  // namespace ezpz::verdict

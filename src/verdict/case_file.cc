@@ -14,7 +14,8 @@ struct Places {
   const NodeKey& node_key;
   std::map<int, std::string> host_of_rank;
   std::map<int, std::string> host_even_if_dead;
-  std::map<int, std::string> host_of_programs_rank;  // as the output alone tells
+  std::map<int, std::string> host_of_programs_rank;    // as the output alone tells
+  std::map<std::string, std::string> host_of_address;  // empty: several say it is theirs
   bool ranks_are_renumbered = false;
 
   Places(const AttemptRecord& r, const NodeKey& key) : record(r), node_key(key) {
@@ -26,6 +27,12 @@ struct Places {
         host_of_rank.emplace(rank, key_of(fact.host));
         host_of_programs_rank.emplace(rank, key_of(fact.host));
       }
+    }
+    for (const Fact& fact : record.facts) {
+      if (fact.event != Event::placement || fact.ip.empty()) continue;
+      const std::string host = key_of(fact.host.empty() ? fact.label : fact.host);
+      const auto [known, fresh] = host_of_address.emplace(fact.ip, host);
+      if (!fresh && known->second != host) known->second.clear();
     }
     // Where a rank died it ran. That does not tell which other ranks ran there.
     host_even_if_dead = host_of_rank;
@@ -96,10 +103,14 @@ std::string name_the_host(const Fact& fact, const Places& places) {
   if (std::string host = places.host_of(fact.ranks); !host.empty()) return host;
   if (!fact.ranks.empty()) return {};
   if (!fact.ip.empty()) {
-    // An address is a host only where the site knows which.
+    // An address is a host only where the site knows which, or where the host itself said so.
     if (std::string host = places.key_of(fact.ip); places.is_active(host)) return host;
+    const auto told = places.host_of_address.find(fact.ip);
+    if (told != places.host_of_address.end() && !told->second.empty()) return told->second;
   }
-  if (!fact.label.empty() && label_is_the_place(fact.kind)) return places.key_of(fact.label);
+  if (!fact.label.empty() && (label_is_the_place(fact.kind) || fact.event == Event::part_failed)) {
+    return places.key_of(fact.label);
+  }
   return {};
 }
 
@@ -128,6 +139,7 @@ bool begins_teardown(const Fact& fact) {
   switch (fact.event) {
     case Event::teardown:
     case Event::limit:
+    case Event::aborted:
       return true;
     case Event::death:
       return hand_in_death(fact) == Hand::asked;
@@ -203,11 +215,13 @@ CaseFile open_case(const AttemptRecord& record, const NodeKey& node_key) {
   for (size_t i = 0; i < record.facts.size(); ++i) {
     const Fact& fact = record.facts[i];
     Exhibit exhibit = make_exhibit(i, fact, places);
+    // A program's own call to end is no part of the end that it brings about.
+    exhibit.in_teardown = file.teardown.has_value() && fact.event == Event::aborted;
     if (!file.teardown && begins_teardown(fact)) {
       file.teardown = i;
       file.we_ended_it = fact.source == Source::self;
     }
-    exhibit.in_teardown = file.teardown.has_value();
+    if (fact.event != Event::aborted) exhibit.in_teardown = file.teardown.has_value();
     file.exhibits.push_back(std::move(exhibit));
   }
   return file;

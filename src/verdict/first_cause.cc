@@ -108,10 +108,14 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
   std::optional<Weight> weight;
   switch (fact.event) {
     case Event::message:
+    case Event::aborted:
     case Event::launcher:
     case Event::unreachable:
     case Event::lost_of_several:
       weight = weight_of_kind(kind_of(fact));
+      break;
+    case Event::part_failed:
+      weight = Weight::own_trouble;
       break;
     case Event::death:
       weight = weight_of_death(fact, killed);
@@ -126,13 +130,15 @@ std::optional<Weight> weigh(const CaseFile& file, const Exhibit& exhibit, const 
     case Event::provider:
     case Event::version:
     case Event::waiting:
+    case Event::not_booted:
+    case Event::new_run:
       return std::nullopt;
   }
   if (!weight) return std::nullopt;
   if (exhibit.in_teardown && !counts_in_teardown(fact, *weight, something_died)) {
     return std::nullopt;
   }
-  if (was_survived(file, fact)) return Weight::unclassified;
+  if (fact.weak || was_survived(file, fact)) return Weight::unclassified;
   if (is_beside_the_point(exhibit, killed)) return Weight::may_be_echo;
   return weight;
 }

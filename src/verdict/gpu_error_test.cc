@@ -45,5 +45,15 @@ TEST(GpuErrorOf, ALostLevelZeroDeviceProvesNeither) {
             GpuError::unproven);
 }
 
+TEST(GpuErrorOf, AnNvSwitchNumbersItsErrorsOtherwise) {
+  EXPECT_EQ(of("nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30"),
+            GpuError::hardware);
+}
+
+TEST(GpuErrorOf, FirmwareThatStoppedIsNotProven) {
+  EXPECT_EQ(of("NVRM: Xid (PCI:0000:41:00): 119, pid=1, Timeout after 6s of waiting for RPC"),
+            GpuError::unproven);
+}
+
 }  // namespace
 }  // namespace ezpz::verdict

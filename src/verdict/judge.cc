@@ -93,15 +93,33 @@ Finding judge_death(const CaseFile& file, const Cause& cause) {
 }
 
 // May this message convict the one host it names?
-bool may_convict(const Cause& cause) {
-  switch (cause.kind) {
+bool may_convict(Kind kind, const Fact& fact) {
+  switch (kind) {
     case Kind::gpu_fault:
-      return gpu_error(*cause.exhibit->fact) == GpuError::hardware;
+      return gpu_error(fact) == GpuError::hardware;
     case Kind::node_failure:
-      return !is_lost_contact(cause.exhibit->fact->event);
+      return !is_lost_contact(fact.event);
     default:
       return false;
   }
+}
+
+bool may_convict(const Cause& cause) { return may_convict(cause.kind, *cause.exhibit->fact); }
+
+// A GPU in trouble says so in several ways, and not the first of them proves it broken.
+bool one_of_them_may(const Cause& cause, const std::vector<const Exhibit*>& same) {
+  return std::any_of(same.begin(), same.end(), [&cause](const Exhibit* exhibit) {
+    return !exhibit->host.empty() && may_convict(cause.kind, *exhibit->fact);
+  });
+}
+
+// A part of the one host that is named is broken, as that host's own kernel or driver says. One
+// that is the only host of its log may be no node at all (a container's name).
+bool has_broken_part(const CaseFile& file, const std::vector<const Exhibit*>& same) {
+  return std::any_of(same.begin(), same.end(), [&file](const Exhibit* exhibit) {
+    return exhibit->fact->event == Event::part_failed && !exhibit->host.empty() &&
+           file.has_hosts_besides(exhibit->host);
+  });
 }
 
 // A full file system or a used-up quota that hosts share is met by whoever writes first; only one
@@ -118,14 +136,29 @@ bool is_shared_trouble(const Fact& fact) {
 
 bool may_suspect(Kind kind, const Fact& fact) {
   if (kind == Kind::filesystem_fault) return !is_shared_trouble(fact);
-  return kind == Kind::env_fault || kind == Kind::launcher_fault;
+  return kind == Kind::env_fault || kind == Kind::launcher_fault || kind == Kind::fabric_fault;
+}
+
+// A message of several lines, between which others print theirs: what counts is the step that had
+// been made when it began.
+int64_t step_before_message(const CaseFile& file, const Exhibit& exhibit) {
+  constexpr int64_t kMostLines = 30;
+  int64_t step = exhibit.fact->step;
+  for (size_t i = exhibit.index; i-- > 0;) {
+    const Fact& above = *file.exhibits[i].fact;
+    if (above.source != Source::output || above.line + kMostLines < exhibit.fact->line) break;
+    if (above.weak && speaker_of(above) == speaker_of(*exhibit.fact)) step = above.step;
+  }
+  return step;
 }
 
 // The launcher had reached this host (the job had made steps) and still reaches others. A host lost
 // before any step, or the only one, may as well be behind a bad route.
-bool is_lost_in_mid_run(const Exhibit& exhibit) {
-  return exhibit.fact->event == Event::lost_of_several && exhibit.fact->step >= 0 &&
-         !exhibit.in_teardown;
+bool is_lost_in_mid_run(const CaseFile& file, const Exhibit& exhibit) {
+  const int64_t step = step_before_message(file, exhibit);
+  // A single step may be another program's line.
+  const bool ran = step >= 0 && step != file.record.progress.first_step;
+  return exhibit.fact->event == Event::lost_of_several && ran && !exhibit.in_teardown;
 }
 
 // A host that somebody could not reach: true of a dead node, and of a living one behind a bad route
@@ -148,16 +181,21 @@ Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
     }
     return finding;
   }
-  if (hosts.size() == 1 && is_lost_in_mid_run(*cause.exhibit)) {
+  if (hosts.size() == 1 && is_lost_in_mid_run(file, *cause.exhibit)) {
     Finding finding =
         found(Kind::node_failure, confidence::kMessage,
               "node failure: " + *hosts.begin() + " was lost in the middle of the run: " + quoted,
               "an echo: " + *hosts.begin() + " was lost");
-    for (const Exhibit* exhibit : same) convict(file, *exhibit, &finding);
+    for (const Exhibit* exhibit : same) {
+      if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
+    }
     return finding;
   }
-  const Kind kind =
-      hosts.size() > 1 && cause.kind == Kind::node_failure ? Kind::launcher_fault : cause.kind;
+  // Lost before it had ever run anything it is the launcher's trouble as likely as the node's.
+  Kind kind = cause.kind;
+  if (hosts.size() > 1 && kind == Kind::node_failure) kind = Kind::launcher_fault;
+  if (hosts.size() == 1 && kind == Kind::launcher_fault && fact.step >= 0)
+    kind = Kind::node_failure;
   Finding finding = found(kind, confidence::kMessage, std::string(words_of(kind)) + ": " + quoted,
                           "an echo: " + place_of(fact) + " came first");
   if (hosts.size() > 1) finding.verdict.summary += " " + hosts_clause(hosts);
@@ -233,7 +271,7 @@ Finding judge_message(const CaseFile& file, const Cause& cause,
     return finding;
   }
   verdict.summary += " on " + *hosts.begin();
-  if (may_convict(cause)) {
+  if (may_convict(cause) || one_of_them_may(cause, same) || has_broken_part(file, same)) {
     for (const Exhibit* exhibit : same) {
       if (!exhibit->host.empty()) convict(file, *exhibit, &finding);
     }

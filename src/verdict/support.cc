@@ -5,11 +5,6 @@
 namespace ezpz::verdict {
 namespace {
 
-std::string speaker_of(const Fact& fact) {
-  if (fact.source != Source::output) return std::string(to_string(fact.source));
-  return fact.pattern.substr(0, fact.pattern.find('.'));
-}
-
 // After the teardown began ranks die everywhere; a lost contact or a lost node means something
 // still.
 bool is_an_echo(const Exhibit& exhibit) {
@@ -26,11 +21,14 @@ bool is_an_echo(const Exhibit& exhibit) {
 
 // A program that fails on a host is the program's affair, and so are its complaints about others.
 bool speaks_of_the_node(const Fact& fact) {
+  // Who refuses a connection is alive: a service is missing there.
+  if (fact.reason.find("Connection refused") != std::string::npos) return false;
   switch (fact.event) {
     case Event::node_lost:
     case Event::unreachable:
     case Event::lost_of_several:
     case Event::launcher:
+    case Event::part_failed:
       return true;
     case Event::death:
       return hand_in_death(fact) == Hand::outside;
@@ -40,6 +38,11 @@ bool speaks_of_the_node(const Fact& fact) {
 }
 
 }  // namespace
+
+std::string speaker_of(const Fact& fact) {
+  if (fact.source != Source::output) return std::string(to_string(fact.source));
+  return fact.pattern.substr(0, fact.pattern.find('.'));
+}
 
 std::set<std::string> witnesses_against(const CaseFile& file, const std::string& host) {
   std::set<std::string> speakers;

@@ -9,6 +9,9 @@
 
 namespace ezpz::verdict {
 
+// A pattern's id up to its first dot, or where the fact came from.
+std::string speaker_of(const Fact&);
+
 // The speakers (a pattern's id up to its first dot, or where a fact came from) of the facts that
 // speak of this active host as a cause and are no echo of the teardown.
 std::set<std::string> witnesses_against(const CaseFile&, const std::string& host);

@@ -261,5 +261,21 @@ TEST(OnlyHost, AnNvlinkErrorInALogOfChannelsInsideOneHostIsThatHosts) {
   EXPECT_TRUE(culprits(judge_attempt(record)).empty());
 }
 
+TEST(LostContact, OneWhoRefusesAConnectionIsAlive) {
+  Fact refused = lost_contact("nid001306", "ssh.connect");
+  refused.reason = "Connection refused";
+  const Verdict v = judge_attempt(attempt(1, {refused, lost_contact("nid001306")}));
+  EXPECT_EQ(culprits(v), Hosts{});
+  EXPECT_EQ(v.suspects, Hosts{"nid001306"});
+}
+
+TEST(LostContact, ASingleStepDoesNotShowThatTheJobRan) {
+  AttemptRecord record = attempt(1, {lost_of_several("nid001306", 40)});
+  record.progress = steps(40, 40);
+  EXPECT_EQ(culprits(judge_attempt(record)), Hosts{});
+  record.progress = steps(39, 40);
+  EXPECT_EQ(culprits(judge_attempt(record)), Hosts{"nid001306"});
+}
+
 }  // namespace
 }  // namespace ezpz::verdict
