@@ -31,7 +31,8 @@ std::string show(const Stream& stream) {
   text << "steps " << or_none(progress.first_step) << ".." << or_none(progress.last_step)
        << " interval " << or_none(progress.interval) << " checkpoint "
        << or_none(progress.last_checkpoint) << " resumed " << or_none(progress.resumed_from)
-       << '\n';
+       << " earlier runs to " << or_none(progress.earlier_runs_end) << " survived "
+       << or_none(progress.survived_line) << '\n';
   for (const auto& [host, ranks] : stream.topology().hosts()) {
     text << host << ':';
     for (const int rank : ranks) text << ' ' << rank;
@@ -119,6 +120,28 @@ TEST(Stream, ChunkBoundariesNeverChangeAnything) {
   for (int round = 0; round < 200; ++round) {
     std::vector<size_t> cuts;
     const size_t longest = size_t{1} << random() % 17;
+    for (size_t at = 0; (at += 1 + random() % longest) < text.size();) cuts.push_back(at);
+    ASSERT_EQ(in_chunks(text, cuts), whole) << "round " << round;
+  }
+}
+
+TEST(Stream, ChunkBoundariesNeverChangeWhichRunIsTheLast) {
+  std::string text;
+  for (int step = 1; step < 60; ++step) text += "step=" + std::to_string(step) + " loss=2.5\n";
+  text +=
+      "srun: error: nid001306: task 5: Killed\nstep=60 loss=2.5\nstep=61 loss=2.5\n"
+      "SLURM_RESTART_COUNT=1\nresumed from checkpoint step=40\n";
+  for (int step = 41; step < 90; ++step) text += "step=" + std::to_string(step) + " loss=2.5\n";
+  text += "srun: error: Node failure on nid001304\nstep=90 loss=2.5\n";
+  const std::string whole = in_chunks(text, {});
+  EXPECT_NE(whole.find("earlier runs to 63 survived 63"), std::string::npos) << whole;
+  std::mt19937 random(20311129);
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    ASSERT_EQ(in_chunks(text, {cut}), whole) << "cut at " << cut;
+  }
+  for (int round = 0; round < 200; ++round) {
+    std::vector<size_t> cuts;
+    const size_t longest = size_t{1} << random() % 9;
     for (size_t at = 0; (at += 1 + random() % longest) < text.size();) cuts.push_back(at);
     ASSERT_EQ(in_chunks(text, cuts), whole) << "round " << round;
   }

@@ -215,13 +215,13 @@ CaseFile open_case(const AttemptRecord& record, const NodeKey& node_key) {
   for (size_t i = 0; i < record.facts.size(); ++i) {
     const Fact& fact = record.facts[i];
     Exhibit exhibit = make_exhibit(i, fact, places);
-    // A program's own call to end is no part of the end that it brings about.
-    exhibit.in_teardown = file.teardown.has_value() && fact.event == Event::aborted;
+    const bool was_ending = file.teardown.has_value();
     if (!file.teardown && begins_teardown(fact)) {
       file.teardown = i;
       file.we_ended_it = fact.source == Source::self;
     }
-    if (fact.event != Event::aborted) exhibit.in_teardown = file.teardown.has_value();
+    // A program's own call to end is no part of the end that it brings about.
+    exhibit.in_teardown = fact.event == Event::aborted ? was_ending : file.teardown.has_value();
     file.exhibits.push_back(std::move(exhibit));
   }
   return file;
