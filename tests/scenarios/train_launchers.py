@@ -4,6 +4,9 @@ was trained afterwards is what a run that nothing befell trains. Needs libtorch;
 and their packages. What cannot run is skipped and counted."""
 
 import contextlib
+import csv
+import io
+import json
 import re
 import shutil
 import signal
@@ -119,10 +122,29 @@ def the_trainer_is_failed_over(context, launcher):
     check_losses(context, job)
 
 
+def check_row(context, job, swapped):
+    """The run is one row of the benchmark's table: each step once, and what befell it in the note."""
+    argv = [context.ezpz, "export-amsc", job.dir, "--config", "debug", "--system", "lab", "--gpus", WORLD]
+    done = subprocess.run(list(map(str, argv)), env=context.env(), capture_output=True, text=True, timeout=START_S)
+    check_equal(done.returncode, 0, f"return code of export-amsc; {done.stderr}")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    check_equal(len(rows), 1, "rows")
+    row = rows[0]
+    check_equal((row["steps"], row["nodes"], row["gpus"], row["status"]), (str(STEPS), "2", str(WORLD), "pass"), "row")
+    metrics = [json.loads(line)["metrics"] for line in (job.dir / "metrics-0.jsonl").read_text().splitlines()]
+    again = len(metrics) - STEPS
+    check(again > 0, "no step was done twice, so nothing was tried")
+    check(f"{again} steps were done again and counted once" in row["error"] or again == 1, row["error"])
+    check("2 attempts, {} swapped for {} after attempt 1".format(*swapped) in row["error"], row["error"])
+    last = {m["train/iter"]: m for m in metrics}
+    check_equal(float(row["final_loss"]), round(last[STEPS]["train/loss"], 6), "final loss")
+    check_equal(float(row["wall_time_sec"]), round(sum(m["train/dt"] for m in last.values()), 3), "wall time")
+
+
 @scenario
 def a_host_cut_off_is_swapped_and_the_training_goes_on(context):
     """srun: the cable of the second host is pulled: no peer can say more than that it hears nothing; Slurm
-    calls the node lost, and the training goes on on the spare."""
+    calls the node lost, the training goes on on the spare, and the run exports one correct row."""
     job, hosts = Srun().start(context, command(context), ppn=2)
     job.wait_for("the second checkpoint", lambda: last_step(job) >= KILL_AFTER, START_S)
     slurm_job.pull_cable(job, hosts[1])
@@ -130,6 +152,7 @@ def a_host_cut_off_is_swapped_and_the_training_goes_on(context):
     check_equal([host for host, _ in job.bad_hosts()], [hosts[1]], "bad_nodes.txt")
     check_resumed(job)
     check_losses(context, job)
+    check_row(context, job, (hosts[1], hosts[2]))
 
 
 @scenario
