@@ -1,6 +1,8 @@
 // `ezpz history [DIR]`: the runs under a directory, and two of them side by side.
 #include <fmt/core.h>
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bench/history.h"
+#include "bench/metrics_dir.h"
+#include "bench/plot.h"
 
 namespace ezpz::app {
 namespace {
@@ -165,24 +169,113 @@ int run_compare(const std::string& first, const std::string& second, const std::
   return 0;
 }
 
+// ---- pictures
+
+// A run that is drawn: where its metrics lie, and what it is called.
+struct Drawn {
+  std::string folder;
+  std::string name;
+};
+
+Result<Drawn> drawn_run(const std::string& name, const std::string& directory) {
+  if (bench::read_past_run(name)) return Drawn{name, name};
+  std::string below = directory + "/" + name;
+  if (const Result<PastRun> run = bench::read_past_run(below); !run) return run.error();
+  return Drawn{std::move(below), name};
+}
+
+// The newest run under the directory that has metrics: the directory itself, if it is a run.
+Result<Drawn> newest_run(const std::string& directory) {
+  const Result<std::vector<PastRun>> runs = bench::read_history(directory);
+  if (!runs) return runs.error();
+  for (auto run = runs->rbegin(); run != runs->rend(); ++run) {
+    if (run->steps == 0) continue;
+    return Drawn{run->path == "." ? directory : directory + "/" + run->path,
+                 run->path == "." ? directory : run->path};
+  }
+  return Error{"no run with metrics", printable(directory, 200),
+               "name a run's directory: ezpz history DIR --plot"};
+}
+
+Result<std::vector<bench::Panel>> panels_of(const std::vector<Drawn>& runs) {
+  std::vector<bench::Panel> panels = {{"tokens/s", {}}, {"loss", {}}};
+  for (const Drawn& run : runs) {
+    const Result<bench::MetricsReading> reading = bench::read_metrics(run.folder);
+    if (!reading) return reading.error();
+    bench::Series speed{run.name, {}};
+    bench::Series loss{run.name, {}};
+    for (const bench::StepMetrics& step : reading->steps) {
+      const auto iter = static_cast<double>(step.iter);
+      speed.points.emplace_back(iter, step.tokens_per_s);
+      loss.points.emplace_back(iter, step.loss);
+    }
+    panels[0].series.push_back(std::move(speed));
+    panels[1].series.push_back(std::move(loss));
+  }
+  return panels;
+}
+
+// What the locale says of the terminal, as setlocale(3) reads it.
+bench::Characters characters() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = ::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string folded = lower(value);
+    const bool utf8 =
+        folded.find("utf-8") != std::string::npos || folded.find("utf8") != std::string::npos;
+    return utf8 ? bench::Characters::braille : bench::Characters::ascii;
+  }
+  return bench::Characters::ascii;
+}
+
+int run_plot(const std::vector<Drawn>& runs, const std::string& svg_file) {
+  constexpr int kWidth = 64;
+  constexpr int kHeight = 10;
+  const Result<std::vector<bench::Panel>> panels = panels_of(runs);
+  if (!panels) return usage_error(panels.error().one_line());
+  std::string title = runs.front().name;
+  for (size_t i = 1; i < runs.size(); ++i) title += " and " + runs[i].name;
+  if (!svg_file.empty()) {
+    const Status written = write_file_atomically(svg_file, bench::svg_plot(title, *panels));
+    if (!written) {
+      log::error(written.error().one_line());
+      return 1;
+    }
+  }
+  std::string text = printable(title, 200) + "\n";
+  for (const bench::Panel& panel : *panels) {
+    text += "\n" + bench::terminal_plot(panel, kWidth, kHeight, characters());
+  }
+  write_all(1, text);
+  return 0;
+}
+
 }  // namespace
 
 int run_history(const Words& words) {
   bool as_json = false;
   bool comparing = false;
+  bool plotting = false;
+  std::string svg_file;
   FlagTable table(
-      "ezpz history [DIR] [--compare A B]",
+      "ezpz history [DIR] [--compare A B] [--plot [--svg FILE]]",
       "The runs under a directory (logs by default, at most three folders deep), oldest "
       "first: what ran where, how it ended, how fast it was (the median of the steps after "
       "the first). From run_info.json and the metrics beside it; a dash is not known.");
   table.add_switch({"--compare"}, "Two runs side by side: their directories, or as DIR lists them.",
                    &comparing);
+  table.add_switch({"--plot"},
+                   "Throughput and loss of the newest run with metrics, or of the two that are "
+                   "compared, drawn in the terminal.",
+                   &plotting);
+  table.add_string({"--svg"}, "FILE", "With --plot: the same picture as SVG, too.", &svg_file);
   table.add_switch({"--json"}, "For programs.", &as_json);
   table.epilogue(
       "Examples\n"
       "  ezpz history\n"
       "  ezpz history --compare logs/failover-57 logs/failover-58\n"
-      "  ezpz history logs --compare failover-57 failover-58 --json");
+      "  ezpz history logs --compare failover-57 failover-58 --json\n"
+      "  ezpz history logs/failover-58 --plot --svg run.svg");
   if (FlagTable::wants_help_mixed(words)) {
     write_all(1, table.help());
     return 0;
@@ -195,6 +288,22 @@ int run_history(const Words& words) {
                                  : "give one directory at most");
   }
   const std::string directory = rest->size() > runs_named ? rest->front() : "logs";
+  if (plotting && as_json) return usage_error("--plot draws: leave --json out");
+  if (!svg_file.empty() && !plotting) return usage_error("--svg is of --plot");
+  if (plotting) {
+    std::vector<Drawn> drawn;
+    for (size_t i = rest->size() - runs_named; i < rest->size(); ++i) {
+      Result<Drawn> run = drawn_run(rest->at(i), directory);
+      if (!run) return usage_error(run.error().one_line());
+      drawn.push_back(*std::move(run));
+    }
+    if (!comparing) {
+      Result<Drawn> run = newest_run(directory);
+      if (!run) return usage_error(run.error().one_line());
+      drawn.push_back(*std::move(run));
+    }
+    return run_plot(drawn, svg_file);
+  }
   if (comparing) return run_compare(rest->at(rest->size() - 2), rest->back(), directory, as_json);
   const Result<std::vector<PastRun>> runs = bench::read_history(directory);
   if (!runs) return usage_error(runs.error().one_line());

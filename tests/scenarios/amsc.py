@@ -283,6 +283,10 @@ def history_lists_runs_and_compares_two(context):
     both = json.loads(history("--compare", "failover-1", "logs/failover-2", "--json"))
     check_equal(both["b_over_a"]["tok/s"], 2.0, "the ratio")
     check("differs" in history("--compare", "failover-1", "failover-2"), "what differs is not said")
+    picture = history("--compare", "failover-1", "failover-2", "--plot", "--svg", "both.svg")
+    check(f"{2 * max(SERIES)} |" in picture and "tokens/s" in picture and "loss" in picture, picture)
+    check((context.dir / "both.svg").read_text().count("<polyline") == 4, "not two lines in each of two panels")
+    check(history("--plot").startswith("failover-2\n"), "the newest run is not what is drawn")
 
 
 # ---- a real run
