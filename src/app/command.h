@@ -27,6 +27,7 @@ int run_postmortem(const Words&);
 int run_flops(const Words&);
 int run_export_amsc(const Words&);
 int run_history(const Words&);
+int run_bench(const Words&);
 int run_train(const Words&);
 int run_hostlist(const Words&);
 int run_topology(const Words&);

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"topology", "tell from a log which host ran which rank", run_topology},
     {"patterns", "list the failure patterns, or try them on a log", run_patterns},
     {"flops", "tell what a model costs to train, and what a measured speed means", run_flops},
+    {"bench", "run a table of cells, one after the other, and compare their speeds", run_bench},
     {"history", "list the runs under a directory, or compare two", run_history},
     {"export-amsc", "make a row of a benchmark's table of a run, or say why not", run_export_amsc},
     {"train", "train a Llama-style model: the reference workload", run_train},
