@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "bench/columns.h"
 #include "bench/history.h"
 #include "bench/metrics_dir.h"
 #include "bench/plot.h"
@@ -62,25 +63,6 @@ std::string hosts_of(const PastRun& run) {
   return list.size() <= widest ? list : fmt::format("{} hosts", run.hosts.size());
 }
 
-// Columns as wide as they must be; the last one as it is.
-std::string table_text(const std::vector<Row>& rows) {
-  std::vector<size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
-    }
-    text += line + "\n";
-  }
-  return text;
-}
-
 std::string tell(const std::vector<PastRun>& runs) {
   std::vector<Row> rows = {{"when", "machine", "hosts", "config", "status", "attempts", "steps",
                             "tok/s", "MFU %", "run"}};
@@ -90,7 +72,7 @@ std::string tell(const std::vector<PastRun>& runs) {
                     run.steps > 0 ? std::to_string(run.steps) : "-",
                     cell(run.speeds.tokens_per_s, 1), cell(run.speeds.mfu_percent, 2), run.path});
   }
-  std::string text = table_text(rows);
+  std::string text = bench::aligned(rows);
   for (const PastRun& run : runs) {
     for (const std::string& doubt : run.doubts) text += "doubt: " + run.path + ": " + doubt + "\n";
   }
@@ -137,7 +119,7 @@ std::string compare(const PastRun& a, const PastRun& b) {
                     cell(b.speeds.*measure.value, measure.decimals),
                     cell(ratio(measure, a, b), 4)});
   }
-  std::string text = table_text(rows);
+  std::string text = bench::aligned(rows);
   for (const PastRun* run : {&a, &b}) {
     for (const std::string& doubt : run->doubts)
       text += "doubt: " + run->path + ": " + doubt + "\n";

@@ -2,11 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "bench/columns.h"
 #include "bench/csv.h"
 
 namespace ezpz::bench {
@@ -33,23 +33,6 @@ std::string reasons_of(const BenchRow& row) {
   return join(reasons, "; ");
 }
 
-// Columns as wide as they must be; the last one as it is.
-std::string columns(const std::vector<Fields>& rows) {
-  std::vector<size_t> widths(rows.front().size());
-  for (const Fields& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Fields& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 template <class T>
 Json known(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -68,7 +51,7 @@ std::string report_text(const std::vector<BenchRow>& rows) {
                      field(row.speeds.mfu_percent, 2, "-"), field(row.speeds.final_loss, 4, "-"),
                      field(row.efficiency_percent, 1, "-"), rules_of(row)});
   }
-  std::string text = columns(lines);
+  std::string text = aligned(lines);
   for (const BenchRow& row : rows) {
     if (!row.why.empty()) text += row.state + ": " + row.label + ": " + printable(row.why) + "\n";
     for (const RowFlag& flag : row.flags) {

@@ -348,7 +348,8 @@ def sigterm_gives_every_rank_its_grace(context, mpi):
     wait_until("all ranks to start", lambda: job.stdout().count(b"READY") == 4, FIRST_WAIT_S)
     job.signal(signal.SIGTERM)
     check_equal(job.wait(20), 143, "return code")
-    said = sorted(line for line in job.stdout().decode().splitlines() if "=" in line)
+    # Open MPI may warn that its child was quicker than it ("setpgid ... errno=").
+    said = sorted(line for line in job.stdout().decode().splitlines() if line.startswith(("SAVED=", "TERM=")))
     check_equal(said, [f"{word}={rank}" for word in ("SAVED", "TERM") for rank in range(4)], "what the ranks said")
     check_equal(job.stop_reason(), "cancelled", "stop reason")
     check_hosts_empty(context)
