@@ -191,11 +191,8 @@ Finding judge_lost_contact(const CaseFile& file, const Cause& cause,
     }
     return finding;
   }
-  // Lost before it had ever run anything it is the launcher's trouble as likely as the node's.
-  Kind kind = cause.kind;
-  if (hosts.size() > 1 && kind == Kind::node_failure) kind = Kind::launcher_fault;
-  if (hosts.size() == 1 && kind == Kind::launcher_fault && fact.step >= 0)
-    kind = Kind::node_failure;
+  const Kind kind =
+      hosts.size() > 1 && cause.kind == Kind::node_failure ? Kind::launcher_fault : cause.kind;
   Finding finding = found(kind, confidence::kMessage, std::string(words_of(kind)) + ": " + quoted,
                           "an echo: " + place_of(fact) + " came first");
   if (hosts.size() > 1) finding.verdict.summary += " " + hosts_clause(hosts);
